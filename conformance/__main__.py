@@ -1,0 +1,57 @@
+"""`python -m conformance`: run the suite over every pool that installed packages declare."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+USAGE = """\
+usage: python -m conformance [PYTEST OPTION ...]   run the suite on the installed pools
+       python -m conformance clauses               print the contract
+
+A run is repeatable: it passes --hypothesis-seed=0 unless you give another seed.
+Useful options: -n 2, -k NAME, --kv-device=cuda, --kv-report=FILE.json
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: pytest's own, or 0 after printing."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["clauses"] and len(words) == 1:
+        print(contract_text())
+        return 0
+    if words and words[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0
+    return _run(words)
+
+
+def contract_text() -> str:
+    """Every clause: name, level and version, sentence, and where the rule comes from."""
+    from conformance.contract import CLAUSES, VERSION
+
+    lines = [f"contract version {VERSION}, {len(CLAUSES)} clauses"]
+    for clause in CLAUSES.values():
+        lines += [
+            "",
+            f"{clause.id}  [{clause.subject}, {clause.level}, since {clause.since}]",
+            f"  {clause.sentence}",
+            f"  from: {clause.source}",
+        ]
+    return "\n".join(lines)
+
+
+def _run(options: list[str]) -> int:
+    import pytest
+
+    suite = str(Path(__file__).parent / "suite")
+    if not any(option.startswith("--hypothesis-seed") for option in options):
+        options = ["--hypothesis-seed=0", *options]
+    alone = ["--noconftest", "-c", os.devnull, "--rootdir", suite, "-p", "no:cacheprovider"]
+    return int(pytest.main([*alone, "-p", "conformance.entry_points", "-q", suite, *options]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

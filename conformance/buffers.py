@@ -1,0 +1,201 @@
+"""The second door: raw rows of every tensor that a pool owns, read and written as bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from conformance.adapters import Adapter
+from conformance.geometry import Geometry
+from conformance.walk import tensors_in
+
+Unit = Literal["token", "page", "state"]
+Role = Literal["payload", "companion", "state"]
+
+SCALE_BYTES = 4
+_COMPANION_WORDS = ("scale", "index", "quant")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One logical part of a pool's state.
+
+    `rows` has one uint8 view `[n_rows, row_bytes]` per layer that shares memory with the
+    pool. Cells are what ids address: a cell is a row, unless `columns` (int64
+    `[page_size, width]`) says which bytes of a page row belong to the token in each slot.
+    """
+
+    name: str
+    unit: Unit
+    role: Role
+    rows: tuple[Tensor, ...]
+    first_layer: int = 0
+    columns: Tensor | None = None
+
+    @property
+    def addressed_by(self) -> Unit:
+        """The ids that address its cells; tokens where the slots of a page are known."""
+        return "token" if self.columns is not None else self.unit
+
+    @property
+    def width(self) -> int:
+        """Bytes of one cell in one layer."""
+        if self.columns is not None:
+            return self.columns.shape[1]
+        return self.rows[0].shape[1]
+
+    @property
+    def cells(self) -> int:
+        """How many cells a layer has."""
+        slots = 1 if self.columns is None else self.columns.shape[0]
+        return self.rows[0].shape[0] * slots
+
+    def _at(self, ids: Tensor) -> Any:
+        if self.columns is None:
+            return ids
+        slots = self.columns.shape[0]
+        return (ids // slots)[:, None], self.columns[ids % slots]
+
+    def gather(self, ids: Tensor) -> Tensor:
+        """The bytes of cells `ids` `[n]`: uint8 `[layers, n, width]`, a new tensor."""
+        at = self._at(ids)
+        return torch.stack([rows[at] for rows in self.rows])
+
+    def scatter(self, ids: Tensor, payload: Tensor) -> None:
+        """Write `payload`, uint8 `[layers, n, width]`, into cells `ids` `[n]`."""
+        at = self._at(ids)
+        for rows, layer in zip(self.rows, payload, strict=True):
+            rows[at] = layer
+
+    def fill(self, payload: Tensor) -> None:
+        """Write `payload`, uint8 `[layers, cells, width]`, into every cell."""
+        for rows, layer in zip(self.rows, payload, strict=True):
+            if self.columns is None:
+                rows.copy_(layer)
+            else:
+                rows[:, self.columns.flatten()] = layer.reshape(rows.shape)
+
+    def clone(self) -> Buffer:
+        """The same buffer over memory of its own."""
+        return replace(self, rows=tuple(rows.clone() for rows in self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A pool's buffers, payload first, and the paths of tensors that nobody accounted for."""
+
+    buffers: tuple[Buffer, ...]
+    unaccounted: tuple[str, ...]
+
+
+def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory:
+    """Find the buffers of `pool` and every device tensor beside them.
+
+    Buffers that the adapter declares are taken as they are; otherwise each tensor with
+    one axis as long as the token, page or state rows is one. Raises `ValueError` for a
+    declared tensor without such an axis, or whose rows are not contiguous in memory.
+    """
+    owned = {
+        path: tensor
+        for path, tensor in tensors_in(pool)
+        if tensor.numel()
+        and tensor.device.type == torch.device(geometry.device).type
+        and not any(fnmatch(path, pattern) for pattern in adapter.metadata)
+    }
+    declared = adapter.buffers(pool)
+    if declared is None:
+        groups = _group(owned, geometry)
+    else:
+        groups = {name: list(layers) for name, layers in declared.items()}
+    buffers = [_buffer(name, tensors, geometry) for name, tensors in groups.items()]
+    order: dict[Role, int] = {"payload": 0, "companion": 1, "state": 2}
+    buffers.sort(key=lambda b: order[b.role])
+    storages = {_storage(rows) for buffer in buffers for rows in buffer.rows}
+    unaccounted = [path for path, tensor in owned.items() if _storage(tensor) not in storages]
+    return Inventory(tuple(buffers), tuple(unaccounted))
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _row_axes(tensor: Tensor, geometry: Geometry) -> list[tuple[int, Unit]]:
+    units: dict[int, Unit] = {}
+    if geometry.state_rows:
+        units[geometry.state_rows] = "state"
+    units[geometry.page_rows] = "page"
+    units[geometry.token_rows] = "token"
+    return [(axis, units[n]) for axis, n in enumerate(tensor.shape) if n in units]
+
+
+def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Tensor]]:
+    """Tensors with a row axis, by attribute: one a layer, or one with layers on its axis 0."""
+    groups: dict[str, list[Tensor]] = {}
+    seen: set[int] = set()
+    for path, tensor in owned.items():
+        axes = _row_axes(tensor, geometry)
+        if len(axes) != 1 or tensor.data_ptr() in seen:
+            continue
+        seen.add(tensor.data_ptr())
+        if axes[0][0] == 0:
+            groups.setdefault(re.sub(r"\[\d+\]$", "", path), []).append(tensor)
+        elif axes[0][0] == 1:
+            groups[path] = list(tensor)
+    short = [_short_name(path) for path in groups]
+    return {
+        path if short.count(name) > 1 else name: tensors
+        for name, (path, tensors) in zip(short, groups.items(), strict=True)
+    }
+
+
+def _short_name(path: str) -> str:
+    return path.rsplit(".", 1)[-1].replace("_buffer", "")
+
+
+def _buffer(name: str, tensors: Sequence[Tensor], geometry: Geometry) -> Buffer:
+    axes = _row_axes(tensors[0], geometry)
+    if not axes or axes[0][0] != 0:
+        raise ValueError(
+            f"buffer {name!r}: no row axis in shape {tuple(tensors[0].shape)}; expected "
+            f"{geometry.token_rows} token, {geometry.page_rows} page or "
+            f"{geometry.state_rows} state rows on axis 0"
+        )
+    unit = axes[0][1]
+    rows = tuple(_as_bytes(name, tensor) for tensor in tensors)
+    columns = _slot_columns(rows[0], geometry) if unit == "page" else None
+    first_layer = 0 if unit == "state" else geometry.first_layer
+    return Buffer(name, unit, _role(name, unit), rows, first_layer, columns)
+
+
+def _role(name: str, unit: Unit) -> Role:
+    if unit == "state":
+        return "state"
+    is_companion = unit == "page" or any(word in name for word in _COMPANION_WORDS)
+    return "companion" if is_companion else "payload"
+
+
+def _as_bytes(name: str, tensor: Tensor) -> Tensor:
+    try:
+        return tensor.view(tensor.shape[0], -1).view(torch.uint8)
+    except RuntimeError:
+        raise ValueError(
+            f"buffer {name!r}: a row must be contiguous in memory, got shape "
+            f"{tuple(tensor.shape)} with strides {tensor.stride()}"
+        ) from None
+
+
+def _slot_columns(rows: Tensor, geometry: Geometry) -> Tensor | None:
+    """Which bytes of a DSA page row belong to each slot: its key, and its scale behind all keys."""
+    slots, key = geometry.page_size, geometry.index_head_dim
+    if not key or rows.shape[1] != slots * (key + SCALE_BYTES):
+        return None
+    slot = torch.arange(slots)[:, None]
+    keys = slot * key + torch.arange(key)
+    scales = slots * key + slot * SCALE_BYTES + torch.arange(SCALE_BYTES)
+    return torch.cat([keys, scales], dim=1).to(rows.device)

@@ -1,0 +1,204 @@
+"""From what a session declares to the cases of each check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.contract import LEVELS, VERSION, Clause, Level, applies
+from conformance.pool import Family, Pool
+
+if TYPE_CHECKING:
+    from conformance.case import Case
+    from conformance.signatures import ClassCase
+    from conformance.violation import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Everything that `pytest_kv_pools` returned in this session."""
+
+    pools: tuple[Pool, ...]
+    families: tuple[Family, ...]
+    made: frozenset[type]
+
+
+_DECLARED = pytest.StashKey[Declared]()
+_COMPANIONS = pytest.StashKey[frozenset[str]]()
+
+
+def check_options(config: pytest.Config) -> None:
+    """`UsageError` for an option or ini value of ours that is not legal."""
+    if config.getini("kv_level") not in LEVELS:
+        raise pytest.UsageError(
+            f"kv_level is {config.getini('kv_level')!r}, expected one of {', '.join(LEVELS)}"
+        )
+    text = config.getini("kv_contract")
+    if text not in map(str, range(1, VERSION + 1)):
+        raise pytest.UsageError(f"kv_contract is {text!r}, expected a number from 1 to {VERSION}")
+    report = config.getoption("--kv-report")
+    if report is not None and not report.endswith(".json"):
+        raise pytest.UsageError(f"--kv-report={report}: the name must end in .json")
+
+
+def declared(config: pytest.Config) -> Declared:
+    """What the session declares; `UsageError` where that is not a list of pools and families."""
+    if _DECLARED not in config.stash:
+        entries = [e for found in config.hook.pytest_kv_pools(config=config) for e in found]
+        for entry in entries:
+            if not isinstance(entry, Pool | Family):
+                raise pytest.UsageError(f"pytest_kv_pools: {entry!r} is not a Pool or a Family")
+        pools = tuple(e for e in entries if isinstance(e, Pool))
+        names = [pool.name for pool in pools]
+        for name in names:
+            if names.count(name) > 1:
+                raise pytest.UsageError(f"pytest_kv_pools: two pools are named {name!r}")
+        families = tuple(e for e in entries if isinstance(e, Family))
+        _check_device(config)
+        made, companions = _probe(config, pools)
+        config.stash[_COMPANIONS] = companions
+        config.stash[_DECLARED] = Declared(pools, families, made)
+    return config.stash[_DECLARED]
+
+
+def _check_device(config: pytest.Config) -> None:
+    import torch
+
+    name = config.getoption("--kv-device")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise pytest.UsageError(f"--kv-device={name}: not a torch device") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise pytest.UsageError(f"--kv-device={name}: torch sees no CUDA device")
+
+
+def _probe(config: pytest.Config, pools: Sequence[Pool]) -> tuple[frozenset[type], frozenset[str]]:
+    """Which classes the pools make, and which pools have companions. A pool that cannot be
+    built is left out here: its checks say why."""
+    from conformance.geometry import geometries
+    from conformance.runner import build
+
+    made: set[type] = set()
+    companions: set[str] = set()
+    for pool in pools:
+        try:
+            built, inventory = build(pool, geometries(pool, config.getoption("--kv-device"))[0])
+        except Exception:
+            companions.add(pool.name)
+            continue
+        made.add(type(built))
+        if any(buffer.role == "companion" for buffer in inventory.buffers):
+            companions.add(pool.name)
+    return frozenset(made), frozenset(companions)
+
+
+def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
+    """A `Case` for each pool that `clause` applies to, or a `ClassCase` for each class."""
+    found = declared(config)
+    version = int(config.getini("kv_contract"))
+    if clause.subject == "signatures":
+        from conformance.signatures import class_cases
+
+        return [
+            case
+            for family in found.families
+            if applies(clause, level=_level(config, family), version=version)
+            for case in class_cases(family, clause, found.made)
+        ]
+    from conformance.case import Case
+
+    return [
+        Case(
+            pool,
+            clause,
+            config.getoption("--kv-device"),
+            _level(config, pool),
+            version,
+            config.getoption("--kv-replay"),
+        )
+        for pool in found.pools
+        if applies(clause, level=_level(config, pool), version=version)
+        and clause.needs <= _offers(config, pool)
+    ]
+
+
+def _level(config: pytest.Config, entry: Pool | Family) -> Level:
+    level: Level = entry.level or config.getini("kv_level")
+    return level
+
+
+def _offers(config: pytest.Config, pool: Pool) -> set[str]:
+    offers = {"lacks"} if pool.lacks else set()
+    if "offload" not in pool.lacks:
+        offers.add("offload")
+    if pool.ids == "page":
+        offers.add("paged")
+    if pool.name in config.stash[_COMPANIONS]:
+        offers.add("companions")
+    if not pool.has_state:
+        offers.add("stateless")
+    elif "state" not in pool.lacks:
+        offers.add("state")
+    return offers
+
+
+def as_param(config: pytest.Config, case: Case | ClassCase) -> Any:
+    """The pytest parameter of a case; a known failure is a strict xfail."""
+    from conformance.signatures import ClassCase
+    from conformance.violation import violation_of
+
+    if isinstance(case, ClassCase):
+        name, known = case.name, case.family.known.get(case.name, {}).get(case.clause.id)
+    else:
+        name, known = case.pool.name, case.pool.known.get(case.clause.id)
+    if known is None or config.getoption("--kv-replay"):
+        return pytest.param(case, id=name)
+    reason = f"known: {known}; if it passes now, delete this entry of `known`"
+    expected = violation_of(case.clause.id)
+    mark = pytest.mark.xfail(strict=True, raises=expected, reason=reason)
+    return pytest.param(case, id=name, marks=mark)
+
+
+def require_checks(config: pytest.Config, cases: Sequence[Any]) -> None:
+    """`UsageError` for a declared pool or family that no collected check looks at."""
+    looked_at = {case.pool.name if hasattr(case, "pool") else case.family.name for case in cases}
+    found = declared(config)
+    for entry in (*found.pools, *found.families):
+        if entry.name not in looked_at:
+            raise pytest.UsageError(
+                f"{type(entry).__name__} {entry.name!r} has no check: the suite was collected "
+                "without those that apply to it; use `from conformance.suite import *`"
+            )
+
+
+def require_moved_rows(config: pytest.Config, case: Any) -> None:
+    """Fail a check of offload and reload that restored no row: it would have seen nothing."""
+    replayed = config.getoption("--kv-replay") is not None
+    moves = "offload" in case.clause.needs and case.clause.subject != "declarations"
+    if moves and not replayed and not case.tally.rows:
+        pytest.fail(
+            f"{case.clause.id}: no row of pool {case.pool.name!r} was reloaded and compared in "
+            f"{case.tally.programs} programs ({case.tally.known} met a known failure)",
+            pytrace=False,
+        )
+
+
+def violations_in(error: BaseException | None) -> list[Violation]:
+    """The violations that an exception is or, as a group, holds."""
+    if error is None:
+        return []
+    from conformance.violation import Violation
+
+    return list(_flatten(error, Violation))
+
+
+def _flatten(error: BaseException, kind: type[Violation]) -> Iterator[Violation]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _flatten(inner, kind)
+    elif isinstance(error, kind):
+        yield error

@@ -1,0 +1,139 @@
+"""Which clause a failing program breaks: the one that is kept when its feature is taken away.
+
+A fault in one clause shows in many programs. So a failing reload is first tried alone,
+without the rest of its program, and then without one feature after another: the first
+feature without which it passes names the clause. What fails with none of them breaks the
+plainest clause there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from conformance.geometry import Geometry
+from conformance.pool import Pool
+from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Write
+from conformance.runner import Stop, Trouble, run
+
+_PLAINEST = {
+    "raised": "every_verb_works",
+    "payload": "reload_restores_the_same_rows",
+    "companion": "companions_travel",
+    "state": "state_travels",
+}
+_ONE_CHUNK = 1 << 20
+
+_Trip = tuple[Geometry, Write, Offload, Reload | None]
+
+
+def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble) -> str:
+    """The id of the clause that `trouble`, met in `program`, breaks."""
+    if trouble.kind == "clause":
+        return trouble.clause
+
+    def fails(trip: _Trip) -> bool:
+        geometry, *steps = trip
+        return _shows(pool, geometry, steps, trouble.kind)
+
+    trip = (geometry, *_alone(program, trouble.step))
+    if not fails(trip):
+        return _broken_by_company(program, trouble.step)
+    for clause, without in _features(pool, trip, trouble.kind):
+        if not fails(without):
+            return clause
+    return _PLAINEST[trouble.kind]
+
+
+def _shows(pool: Pool, geometry: Geometry, steps: list[object], kind: str) -> bool:
+    """Whether a trouble of this kind is met when the steps run in a pool of their own."""
+    seen: list[str] = []
+    *before, reload = steps
+    program = Program(tuple(before if reload is None else [*before, Overwrite(), reload]))  # type: ignore[arg-type]
+
+    def on_trouble(trouble: Trouble) -> None:
+        seen.append(trouble.kind)
+        raise Stop
+
+    run(pool, geometry, program, on_trouble)
+    return kind in seen
+
+
+def _alone(program: Program, at: int) -> tuple[Write, Offload, Reload | None]:
+    """The failing call with nothing before it but the write and the offload it needs."""
+    step = program.steps[at]
+    reload = step if isinstance(step, Reload) else None
+    offload_at, offload = at, step
+    if isinstance(step, Reload):
+        offload_at, offload = _last(program, at, Offload, "copy", step.copy)
+    assert isinstance(offload, Offload)
+    _, write = _last(program, offload_at, Write, "request", offload.request)
+    assert isinstance(write, Write)
+    rows = write.rows[offload.start : offload.stop]
+    return replace(write, rows=rows), replace(offload, start=0, stop=None), reload
+
+
+def _last(program: Program, before: int, kind: type, attribute: str, name: str) -> tuple[int, object]:
+    return next(
+        (at, program.steps[at])
+        for at in range(before - 1, -1, -1)
+        if isinstance(program.steps[at], kind) and getattr(program.steps[at], attribute) == name
+    )
+
+
+def _broken_by_company(program: Program, at: int) -> str:
+    """The call works alone, so what breaks it is what came before it."""
+    step = program.steps[at]
+    if isinstance(step, Reload):
+        if any(isinstance(s, Reload) and s.copy == step.copy for s in program.steps[:at]):
+            return "reload_can_be_repeated"
+        _, offload = _last(program, at, Offload, "copy", step.copy)
+        if isinstance(offload, Offload) and offload.stop is not None:
+            return "splitting_gives_the_whole"
+    return "copies_are_independent"
+
+
+def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]:
+    """Each feature of the trip: the clause it belongs to, and the trip without it."""
+    geometry, write, offload, reload = trip
+    rows = write.rows
+    target = rows if reload is None else reload.rows
+    start = rows[0] % geometry.page_size if rows and pool.ids == "page" else 0
+
+    def at(source: Callable[[Rows], Rows], to: Callable[[Rows], Rows]) -> _Trip:
+        moved = None if reload is None else replace(reload, rows=to(target))
+        return geometry, replace(write, rows=source(rows)), offload, moved
+
+    if start:
+        yield "runs_may_begin_mid_page", at(lambda r: _shift(r, start), lambda r: _shift(r, start))
+    if kind in ("companion", "state"):
+        return
+    if not rows:
+        yield "empty_set_is_legal", at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,))
+    plain = None if reload is None else replace(reload, form=PLAIN)
+    yield "every_index_form_is_accepted", (geometry, write, replace(offload, form=PLAIN), plain)
+    yield (
+        "chunking_changes_nothing",
+        (replace(geometry, chunk_tokens=_ONE_CHUNK), write, offload, reload),
+    )
+    yield (
+        "any_rows_in_any_order",
+        at(lambda r: _run(geometry, start, len(r)), lambda r: _last_run(geometry, start, len(r))),
+    )
+    yield "reload_restores_other_rows", at(lambda r: r, lambda _: rows)
+
+
+def _shift(rows: Rows, by: int) -> Rows:
+    return tuple(row - by for row in rows)
+
+
+def _run(geometry: Geometry, start: int, length: int) -> Rows:
+    first = geometry.page_size + start
+    return tuple(range(first, first + length))
+
+
+def _last_run(geometry: Geometry, start: int, length: int) -> Rows:
+    """The last run of rows that begins at this slot of a page."""
+    pages = -(-(start + length) // geometry.page_size)
+    first = geometry.token_rows - pages * geometry.page_size + start
+    return tuple(range(first, first + length))

@@ -1,0 +1,90 @@
+"""What a run found, as data: one outcome per check, gathered into rows per pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+Status = Literal["passed", "failed", "known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One check: of which pool or family, under which clause, what it did and found.
+
+    `accused` are the clauses that were found broken; `rows` counts token rows that were
+    reloaded and compared, `known_hits` the times a known failure was met on the way.
+    """
+
+    PROPERTY: ClassVar[str] = "kv"
+
+    subject: Literal["pool", "family"]
+    name: str
+    member: str
+    clause: str
+    status: Status
+    accused: tuple[str, ...]
+    programs: int
+    reloads: int
+    rows: int
+    known_hits: int
+    lacks: tuple[str, ...]
+    exempt: bool
+    seconds: float
+    message: str
+
+    @classmethod
+    def of(cls, case: Any, report: pytest.TestReport, accused: Sequence[str]) -> Outcome:
+        """The outcome of the check of `case` that `report` tells."""
+        status: Status = "known" if hasattr(report, "wasxfail") else "passed"
+        if report.failed:
+            status = "failed"
+        if hasattr(case, "pool"):
+            tally = case.tally
+            subject: Literal["pool", "family"] = "pool"
+            name, lacks = case.pool.name, tuple(sorted(case.pool.lacks))
+            counts = (tally.programs, tally.reloads, tally.rows, tally.known)
+            exempt = False
+        else:
+            subject, name, lacks, counts = "family", case.family.name, (), (0, 0, 0, 0)
+            exempt = case.is_exempt
+        return cls(
+            subject,
+            name,
+            name if subject == "pool" else case.name,
+            case.clause.id,
+            status,
+            tuple(dict.fromkeys(accused)) if report.failed else (),
+            *counts,
+            lacks,
+            exempt,
+            report.duration,
+            str(getattr(report, "wasxfail", "")) or (report.longreprtext if report.failed else ""),
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Outcome:
+        values = json.loads(text)
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+@dataclass(slots=True)
+class Report:
+    """Every outcome of a run, in the order in which they came in."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def of(self, subject: Literal["pool", "family"]) -> dict[str, list[Outcome]]:
+        """The outcomes of each pool, or of each family, by name."""
+        grouped: dict[str, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            if outcome.subject == subject:
+                grouped.setdefault(outcome.name, []).append(outcome)
+        return dict(sorted(grouped.items()))

@@ -1,0 +1,370 @@
+"""Run a program on a pool beside the model, and say what broke first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from conformance.adapters import Adapter
+from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
+from conformance.buffers import Inventory, take_inventory
+from conformance.geometry import Geometry
+from conformance.model import Cells, Difference, Model, Saved
+from conformance.pool import Pool
+from conformance.programs import (
+    Claim,
+    Foreign,
+    Form,
+    Offload,
+    Overwrite,
+    Program,
+    Reload,
+    Refuse,
+    Rows,
+    Scribble,
+    Step,
+    Write,
+)
+from conformance.walk import tensors_in
+
+REFUSALS = (TypeError, ValueError, IndexError)
+GARBAGE = 0xA5
+_DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
+
+Kind = Literal["raised", "payload", "companion", "state", "clause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that went wrong at a step.
+
+    `kind` is `clause` where the step itself says which clause is broken (then `clause`
+    names it); else an exception, or a difference inside the index set in a buffer of
+    that role, whose clause depends on what makes it go away: see `diagnosis`.
+    """
+
+    step: int
+    kind: Kind
+    what: str
+    clause: str = ""
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a check did: programs run, reloads compared, rows moved, known failures met."""
+
+    programs: int = 0
+    reloads: int = 0
+    rows: int = 0
+    known: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.programs += other.programs
+        self.reloads += other.reloads
+        self.rows += other.rows
+        self.known += other.known
+
+
+class Stop(Exception):
+    """Ends a program early: what follows would only repeat a failure already told."""
+
+
+OnTrouble = Callable[[Trouble], None]
+"""Called at each trouble; returns to go on, raises to end the program."""
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A copy that is alive: the host object, what it must hold, and its bytes when made."""
+
+    host: Any
+    saved: Saved | None
+    tokens: int
+    tensors: list[tuple[str, Tensor]]
+    before: list[Tensor]
+
+
+def adapter_of(pool: Pool) -> Adapter:
+    return pool.adapter or PLAIN_ADAPTER
+
+
+def build(pool: Pool, geometry: Geometry) -> tuple[Any, Inventory]:
+    """A new pool of this geometry, and its buffers."""
+    made = pool.make(geometry)
+    inventory = take_inventory(made, geometry, adapter_of(pool))
+    if not inventory.buffers:
+        raise ValueError(
+            f"Pool {pool.name!r}: {type(made).__name__} has no tensor with "
+            f"{geometry.token_rows} token rows (size={geometry.size} plus one page)"
+        )
+    return made, inventory
+
+
+def run(pool: Pool, geometry: Geometry, program: Program, on_trouble: OnTrouble) -> Tally:
+    """Run `program` on a new pool and compare every row after each step that may change one.
+
+    Each trouble goes to `on_trouble`, which decides whether to go on.
+    """
+    made, inventory = build(pool, geometry)
+    model = Model(inventory.buffers, geometry.page_size, pool.ids == "page")
+    return _Run(pool, geometry, program, on_trouble, made, model).run()
+
+
+@dataclass(slots=True)
+class _Run:
+    pool: Pool
+    geometry: Geometry
+    program: Program
+    on_trouble: OnTrouble
+    made: Any
+    model: Model
+    step: int = 0
+    tally: Tally = field(default_factory=lambda: Tally(programs=1))
+    copies: dict[str, _Copy] = field(default_factory=dict)
+    placed: dict[str, Rows] = field(default_factory=dict)
+
+    def run(self) -> Tally:
+        try:
+            for self.step, step in enumerate(self.program):
+                self._do(step)
+            self._check_copies()
+        except Stop:
+            pass
+        return self.tally
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Write(request, rows, state):
+                self.model.write(request, rows, state)
+                self.placed[request] = rows
+            case Claim(request, rows):
+                self.placed[request] = rows
+            case Overwrite():
+                self.model.overwrite()
+            case Offload():
+                self._offload(step)
+            case Reload():
+                self._reload(step)
+            case Scribble(name):
+                self._scribble(self.copies.pop(name))
+            case Foreign(name, tokens):
+                self.copies[name] = self._foreign(tokens)
+            case Refuse(call):
+                self._refuse(call)
+
+    # -- the verbs ---------------------------------------------------------------------
+
+    def _offload(self, step: Offload) -> None:
+        rows = self.placed[step.request][step.start : step.stop]
+        host = self._call(step.form, rows, step.state, self._offload_call)
+        cells = self.model.cells(rows, step.state)
+        self._compare("offload_changes_nothing", "offload_changes_nothing", None)
+        saved = self.model.save(cells)
+        copy = _Copy(host, saved, len(rows), list(tensors_in(host)), [])
+        copy.before = [tensor.clone() for _, tensor in copy.tensors]
+        self._check_place(copy)
+        self._check_size(copy, cells)
+        self.copies[step.copy] = copy
+
+    def _reload(self, step: Reload) -> None:
+        copy = self.copies[step.copy]
+        self._check_memory(step.copy, copy)
+        self._call(step.form, step.rows, step.state, self._reload_call(copy.host))
+        cells = self.model.cells(step.rows, step.state)
+        assert copy.saved is not None, f"{step.copy} is foreign: its reload must be refused"
+        self.model.restore(copy.saved, cells)
+        outside = "reload_leaves_other_rows_alone"
+        self._compare(None, outside if step.state is not None else "state_stays_without_ids", cells)
+        self.tally.reloads += 1
+        self.tally.rows += len(step.rows)
+
+    def _offload_call(self, ids: Tensor, state: Tensor | None) -> Any:
+        return adapter_of(self.pool).offload(self.made, ids, state)
+
+    def _reload_call(self, host: Any) -> Callable[[Tensor, Tensor | None], Any]:
+        return lambda ids, state: adapter_of(self.pool).reload(self.made, host, ids, state)
+
+    def _call(
+        self,
+        form: Form,
+        rows: Rows,
+        state: int | None,
+        verb: Callable[[Tensor, Tensor | None], Any],
+    ) -> Any:
+        ids, state_ids = self._ids(form, rows), self._state_ids(form, state)
+        passed = [(t, t.clone()) for t in (ids, state_ids) if t is not None]
+        try:
+            result = verb(ids, state_ids)
+        except Exception as error:
+            self._raised(error)
+            raise Stop from error
+        for tensor, before in passed:
+            if not torch.equal(tensor, before):
+                self._broken(
+                    "index_tensors_are_not_modified",
+                    f"ids were {before.tolist()}, are {tensor.tolist()} after the call",
+                )
+        return result
+
+    def _ids(self, form: Form, rows: Rows) -> Tensor:
+        device = "cpu" if form.on_host else self.geometry.device
+        values = [v for row in rows for v in (row, -1)] if form.strided else rows
+        ids = torch.tensor(values, dtype=_DTYPES[form.dtype], device=device)
+        return ids[::2] if form.strided else ids
+
+    def _state_ids(self, form: Form, state: int | None) -> Tensor | None:
+        if state is None:
+            return None
+        ids = self._ids(dataclasses.replace(form, strided=False), (state,))
+        return ids[0] if form.scalar_state else ids
+
+    # -- steps that are not the pool's -------------------------------------------------
+
+    def _scribble(self, copy: _Copy) -> None:
+        for _, tensor in copy.tensors:
+            if tensor.numel():
+                tensor.view(torch.uint8).fill_(GARBAGE) if tensor.dim() else tensor.zero_()
+        self._compare("copy_is_its_own_memory", "copy_is_its_own_memory", None)
+
+    def _foreign(self, tokens: int) -> _Copy:
+        """From a pool with one layer more."""
+        other = dataclasses.replace(self.geometry, layers=self.geometry.layers + 1)
+        rows = tuple(range(other.page_size, other.page_size + tokens))
+        host = adapter_of(self.pool).offload(self.pool.make(other), self._ids(Form(), rows), None)
+        return _Copy(host, None, tokens, [], [])
+
+    def _refuse(self, call: Offload | Reload) -> None:
+        clause, value = self._why_illegal(call)
+        if isinstance(call, Offload):
+            rows, verb = self.placed[call.request][call.start : call.stop], self._offload_call
+        else:
+            rows, verb = call.rows, self._reload_call(self.copies[call.copy].host)
+        try:
+            verb(self._ids(call.form, rows), self._state_ids(call.form, call.state))
+        except REFUSALS as error:
+            if value and value not in str(error):
+                self._broken(
+                    clause,
+                    f"{type(error).__name__} does not name {value}: {_first_line(error)}",
+                )
+        except Exception as error:
+            self._broken(
+                clause,
+                f"raised {type(error).__name__} ({_first_line(error)}), expected one of "
+                "TypeError, ValueError, IndexError",
+            )
+        else:
+            self._broken(clause, "the call was accepted")
+        self._compare(clause, clause, None)
+
+    def _why_illegal(self, call: Offload | Reload) -> tuple[str, str]:
+        """The clause that `call` must be refused under, and what the error must name."""
+        rows: Rows = call.rows if isinstance(call, Reload) else self.placed[call.request]
+        copy = self.copies.get(call.copy) if isinstance(call, Reload) else None
+        if call.form.dtype == "float32":
+            return "wrong_dtype_is_refused", "float32"
+        for row in rows:
+            if row < 0:
+                return "negative_ids_are_refused", str(row)
+            if row < self.geometry.page_size:
+                return "reserved_rows_are_refused", str(row)
+            if row >= self.geometry.token_rows:
+                return "out_of_range_ids_are_refused", str(row)
+        if copy is not None and copy.saved is None:
+            return "foreign_copy_is_refused", ""
+        if copy is not None and copy.tokens != len(rows):
+            return "wrong_length_is_refused", str(copy.tokens)
+        if not self.pool.has_state:
+            return "state_is_refused_not_dropped", "state"
+        return "state_mismatch_is_refused", "state"
+
+    # -- what is checked ---------------------------------------------------------------
+
+    def _compare(self, inside: str | None, outside: str, cells: Cells | None) -> None:
+        """Compare every row. A difference inside the index set breaks `inside`, or is left
+        to diagnosis where that is None; one outside breaks `outside`."""
+        while (found := self.model.first_difference(cells)) is not None:
+            buffer = self.model.actual[found.buffer]
+            what = self.model.describe(found)
+            if found.inside and inside is None:
+                self.on_trouble(Trouble(self.step, buffer.role, what))
+            else:
+                self._broken(self._clause_outside(found, outside), what)
+            self.model.adopt(found.buffer)
+
+    def _clause_outside(self, found: Difference, outside: str) -> str:
+        is_state = self.model.actual[found.buffer].role == "state"
+        if outside == "state_stays_without_ids" and not is_state:
+            return "reload_leaves_other_rows_alone"
+        return outside
+
+    def _check_copies(self) -> None:
+        for name, copy in self.copies.items():
+            self._check_memory(name, copy)
+
+    def _check_memory(self, name: str, copy: _Copy) -> None:
+        for (path, tensor), before in zip(copy.tensors, copy.before, strict=True):
+            if not _same_bytes(tensor, before):
+                self._broken(
+                    "copy_is_its_own_memory",
+                    f"the host tensor {path or 'itself'} of {name} has changed since the offload",
+                )
+                raise Stop
+
+    def _check_place(self, copy: _Copy) -> None:
+        for path, tensor in copy.tensors:
+            if tensor.device.type != "cpu":
+                self._broken("copy_is_on_the_host", f"{path} of the copy is on {tensor.device}")
+
+    def _check_size(self, copy: _Copy, cells: Cells) -> None:
+        storages = {
+            t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for _, t in copy.tensors
+        }
+        held, limit = sum(storages.values()), self._size_limit(cells)
+        if held > limit:
+            self._broken(
+                "copy_size_is_bounded",
+                f"the copy of {copy.tokens} tokens holds {held} bytes; its rows and ids, "
+                f"twice, are {limit}",
+            )
+
+    def _size_limit(self, cells: Cells) -> int:
+        rows = {
+            "token": len(cells.page) * self.geometry.page_size if self.model.paged else 0,
+            "page": len(cells.page),
+            "state": len(cells.state),
+        }
+        rows["token"] = max(rows["token"], len(cells.token))
+        row_bytes = sum(
+            rows[b.unit] * len(b.rows) * b.rows[0].shape[1] for b in self.model.actual
+        )
+        return 2 * (row_bytes + 8 * (rows["token"] + rows["page"] + rows["state"]))
+
+    def _raised(self, error: Exception) -> None:
+        what = f"raised {type(error).__name__}: {_first_line(error)}"
+        if isinstance(error, NotImplementedError):
+            what += " (no `lacks` says that it is not supported)"
+            self._broken("every_verb_works", what, error)
+        elif isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+            self._broken("override_accepts_every_keyword", what, error)
+        else:
+            self.on_trouble(Trouble(self.step, "raised", what, error=error))
+
+    def _broken(self, clause: str, what: str, error: Exception | None = None) -> None:
+        self.on_trouble(Trouble(self.step, "clause", what, clause, error))
+
+
+def _same_bytes(one: Tensor, other: Tensor) -> bool:
+    if one.is_floating_point():
+        one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
+    return torch.equal(one, other)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

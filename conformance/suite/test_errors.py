@@ -1,0 +1,44 @@
+"""Illegal calls (level strict): refused with a clear error, and nothing changes."""
+
+from __future__ import annotations
+
+from hypothesis.strategies import DataObject
+
+from conformance import scenarios
+from conformance.case import Case
+from conformance.suite.checks import for_each_program
+
+
+@for_each_program
+def test_out_of_range_ids_are_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.out_of_range)
+
+
+@for_each_program
+def test_negative_ids_are_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.negative)
+
+
+@for_each_program
+def test_reserved_rows_are_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.reserved)
+
+
+@for_each_program
+def test_wrong_dtype_is_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.wrong_dtype)
+
+
+@for_each_program
+def test_wrong_length_is_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.wrong_length)
+
+
+@for_each_program
+def test_foreign_copy_is_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.foreign_copy)
+
+
+@for_each_program
+def test_state_mismatch_is_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.state_mismatch)

@@ -1,0 +1,1 @@
+"""Broken pools: history's faults, one class a file."""

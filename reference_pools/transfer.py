@@ -1,0 +1,48 @@
+"""Rows from the device to the host and back, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+Chunks = list[Tensor]
+"""Host tensors that together hold the rows of one index set, in order."""
+
+
+def offload_rows(rows: Tensor, ids: Tensor, chunk: int) -> Chunks:
+    """Copy `rows[ids]` to the host, `chunk` rows at a time.
+
+    `rows` is `[n_rows, ...]` on any device, `ids` an integer tensor `[n]`. On CUDA the
+    copies go to pinned memory and are still in flight on return: call `synchronize`.
+    """
+    return [_to_host(rows[ids[i : i + chunk]]) for i in range(0, len(ids), chunk)]
+
+
+def reload_rows(rows: Tensor, ids: Tensor, chunks: Chunks) -> None:
+    """Write `chunks` back into `rows[ids]`; in flight on return on CUDA, as above."""
+    start = 0
+    for chunk in chunks:
+        rows[ids[start : start + len(chunk)]] = chunk.to(rows.device, non_blocking=True)
+        start += len(chunk)
+
+
+def move_rows(layers: Sequence[Tensor], target: Tensor, source: Tensor) -> None:
+    """Copy rows `source` to rows `target` in every layer; all are read before any is written."""
+    for rows in layers:
+        rows[target] = rows[source]
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until every copy queued on `device` has finished; nothing to wait for on the CPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _to_host(gathered: Tensor) -> Tensor:
+    # Indexing with a tensor has made a new tensor, so on the CPU this aliases nothing.
+    if gathered.device.type == "cpu":
+        return gathered
+    host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=gathered.is_cuda)
+    return host.copy_(gathered, non_blocking=True)

@@ -1,5 +1,12 @@
-from reference_pools.declarations import kv_pools
+from __future__ import annotations
+
+from conformance import Family, Pool
+from reference_pools.declarations import kv_pools, make_hybrid
 
 
-def pytest_kv_pools():
-    return kv_pools()
+def pytest_kv_pools() -> list[Pool | Family]:
+    return [
+        *kv_pools(),
+        Pool("hybrid-mla", make_hybrid, kind="hybrid", attention="mla", level="strict"),
+        Pool("hybrid-dsa", make_hybrid, kind="hybrid", attention="dsa", level="strict"),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any, Literal
 
@@ -51,39 +51,38 @@ class Buffer:
         return self.rows[0].shape[1]
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of one row in all layers."""
+        return len(self.rows) * self.rows[0].shape[1]
+
+    @property
     def cells(self) -> int:
         """How many cells a layer has."""
         slots = 1 if self.columns is None else self.columns.shape[0]
         return self.rows[0].shape[0] * slots
 
-    def _at(self, ids: Tensor) -> Any:
+    def at(self, ids: Tensor) -> Any:
+        """What to index the rows of a layer with, to reach cells `ids` `[n]`."""
         if self.columns is None:
-            return ids
+            return (ids,)
         slots = self.columns.shape[0]
         return (ids // slots)[:, None], self.columns[ids % slots]
 
     def gather(self, ids: Tensor) -> Tensor:
         """The bytes of cells `ids` `[n]`: uint8 `[layers, n, width]`, a new tensor."""
-        at = self._at(ids)
+        at = self.at(ids)
         return torch.stack([rows[at] for rows in self.rows])
 
     def scatter(self, ids: Tensor, payload: Tensor) -> None:
         """Write `payload`, uint8 `[layers, n, width]`, into cells `ids` `[n]`."""
-        at = self._at(ids)
-        for rows, layer in zip(self.rows, payload, strict=True):
+        at = self.at(ids)
+        for rows, layer in zip(self.rows, payload.unbind(), strict=True):
             rows[at] = layer
 
-    def fill(self, payload: Tensor) -> None:
-        """Write `payload`, uint8 `[layers, cells, width]`, into every cell."""
-        for rows, layer in zip(self.rows, payload, strict=True):
-            if self.columns is None:
-                rows.copy_(layer)
-            else:
-                rows[:, self.columns.flatten()] = layer.reshape(rows.shape)
-
-    def clone(self) -> Buffer:
-        """The same buffer over memory of its own."""
-        return replace(self, rows=tuple(rows.clone() for rows in self.rows))
+    def fill(self, image: Tensor) -> None:
+        """Write `image`, uint8 `[layers, n_rows, row_bytes]`, into every row."""
+        for rows, layer in zip(self.rows, image.unbind(), strict=True):
+            rows.copy_(layer)
 
 
 @dataclass(frozen=True, slots=True)

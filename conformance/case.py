@@ -15,7 +15,7 @@ from conformance.scenarios import Scenario, StateUse, programs
 from conformance.violation import Finding, split_replay
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import DataObject
+    from hypothesis.strategies import DataObject, SearchStrategy
 
 
 @dataclass(slots=True)
@@ -29,6 +29,7 @@ class Case:
     version: int
     replay: str | None = None
     tally: Tally = field(default_factory=Tally)
+    _programs: SearchStrategy[tuple[Geometry, Program]] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -40,7 +41,9 @@ class Case:
         if fixed:
             geometry, program = self.read(fixed)
         else:
-            geometry, program = data.draw(programs(self.pool, self.device, scenario, state))
+            if self._programs is None:
+                self._programs = programs(self.pool, self.device, scenario, state)
+            geometry, program = data.draw(self._programs)
         self.run(geometry, program)
 
     def read(self, text: str) -> tuple[Geometry, Program]:

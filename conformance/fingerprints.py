@@ -13,7 +13,7 @@ _MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
 _MIX_2 = 0x94D049BB133111EB - (1 << 64)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def fingerprints(
     buffer: int, layers: int, rows: int, width: int, write: int, device: torch.device
 ) -> Tensor:

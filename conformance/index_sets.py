@@ -79,8 +79,12 @@ def draw_rows_like(
 ) -> Rows:
     """`length` rows that begin at slot `start`, anywhere in the pool."""
     count = -(-(start + length) // space.block)
-    shape = SHAPES[draw(_integers(len(SHAPES)))] if shape is None else shape
-    seed = draw(_integers(4 * space.blocks))
+    seeds = 4 * space.blocks
+    if shape is None:
+        which, seed = divmod(draw(_integers(len(SHAPES) * seeds)), seeds)
+        shape = SHAPES[which]
+    else:
+        seed = draw(_integers(seeds))
     return space.rows(arrange(shape, space.blocks, count, seed), start, length)
 
 

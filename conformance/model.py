@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ class Cells:
 
     def of(self, unit: Unit) -> Tensor:
         """The ids `[n]` of this unit."""
-        return {"token": self.token, "page": self.page, "state": self.state}[unit]
+        return self.token if unit == "token" else self.page if unit == "page" else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,28 @@ class Difference:
     others: int
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What the rows of one buffer must hold: uint8 `[layers, n_rows, row_bytes]`."""
+
+    buffer: Buffer
+    bytes: Tensor
+    layers: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, buffer: Buffer) -> Image:
+        """An image with nothing in it yet."""
+        image = buffer.rows[0].new_empty((len(buffer.rows), *buffer.rows[0].shape))
+        return cls(buffer, image, image.unbind())
+
+    def gather(self, ids: Tensor) -> Tensor:
+        """The bytes of cells `ids` `[n]`: uint8 `[layers, n, width]`."""
+        return self.bytes[(slice(None), *self.buffer.at(ids))]
+
+    def scatter(self, ids: Tensor, payload: Tensor) -> None:
+        self.bytes[(slice(None), *self.buffer.at(ids))] = payload
+
+
 @dataclass(slots=True)
 class Model:
     """Expected bytes beside the real ones; both are written by the same calls."""
@@ -54,11 +77,11 @@ class Model:
     actual: Sequence[Buffer]
     page_size: int
     paged: bool
-    expected: list[Buffer] = field(default_factory=list)
+    expected: list[Image] = field(default_factory=list)
     log: list[dict[tuple[Unit, int], str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.expected = [buffer.clone() for buffer in self.actual]
+        self.expected = [Image.of(buffer) for buffer in self.actual]
         self.overwrite()
 
     @property
@@ -67,33 +90,29 @@ class Model:
 
     def cells(self, rows: Rows, state: int | None) -> Cells:
         """The cells of the token ids `rows` and of one state id."""
-
-        def ids(values: Sequence[int]) -> Tensor:
-            return torch.tensor(values, dtype=torch.int64, device=self.device)
-
-        pages = list(dict.fromkeys(row // self.page_size for row in rows))
-        tail: Sequence[int] = ()
-        if self.paged and rows:
-            tail = range(rows[-1] + 1, (pages[-1] + 1) * self.page_size)
-        return Cells(ids(rows), ids(pages), ids([] if state is None else [state]), ids(tail))
+        return _cells(rows, state, self.page_size, self.paged, self.device)
 
     def overwrite(self) -> None:
         """Fill every cell, in the pool and here, with bytes of nobody."""
-        for number, (actual, expected) in enumerate(zip(self.actual, self.expected, strict=True)):
+        for number, image in enumerate(self.expected):
             payload = self._payload(number, len(self.log))
-            actual.fill(payload)
-            expected.fill(payload)
+            if image.buffer.columns is None:
+                image.bytes.copy_(payload)
+            else:
+                rows = payload.reshape(image.bytes.shape)
+                image.bytes[:, :, image.buffer.columns.flatten()] = rows
+            image.buffer.fill(image.bytes)
         self.log.append({})
 
     def write(self, request: str, rows: Rows, state: int | None) -> None:
         """Give `request` new bytes in its cells, in the pool and here."""
         cells = self.cells(rows, state)
-        for number, (actual, expected) in enumerate(zip(self.actual, self.expected, strict=True)):
-            ids = cells.of(actual.addressed_by)
-            if len(ids):
+        for number, image in enumerate(self.expected):
+            ids = cells.of(image.buffer.addressed_by)
+            if ids.numel():
                 payload = self._payload(number, len(self.log))[:, ids]
-                actual.scatter(ids, payload)
-                expected.scatter(ids, payload)
+                image.buffer.scatter(ids, payload)
+                image.scatter(ids, payload)
         owners: dict[tuple[Unit, int], str] = {
             ("token", row): f"token {token} of {request}" for token, row in enumerate(rows)
         }
@@ -103,36 +122,39 @@ class Model:
 
     def save(self, cells: Cells) -> Saved:
         """What a copy of `cells` must hold."""
+        has_tail = cells.tail.numel() > 0
         return Saved(
-            tuple(b.gather(cells.of(b.addressed_by)) for b in self.expected),
+            tuple(image.gather(cells.of(image.buffer.addressed_by)) for image in self.expected),
             tuple(
-                b.gather(cells.tail) if b.addressed_by == "token" else cells.tail
-                for b in self.expected
+                image.gather(cells.tail)
+                if has_tail and image.buffer.addressed_by == "token"
+                else cells.tail
+                for image in self.expected
             ),
         )
 
     def restore(self, saved: Saved, cells: Cells) -> None:
         """Expect `saved` in `cells`; the tail may hold what it held or what was saved."""
-        for number, (actual, expected) in enumerate(zip(self.actual, self.expected, strict=True)):
-            ids = cells.of(expected.addressed_by)
-            if len(ids):
-                expected.scatter(ids, saved.cells[number])
-            if len(cells.tail) and expected.addressed_by == "token":
-                _accept_tail(actual, expected, cells.tail, saved.tails[number])
+        for number, image in enumerate(self.expected):
+            ids = cells.of(image.buffer.addressed_by)
+            if ids.numel():
+                image.scatter(ids, saved.cells[number])
+            if cells.tail.numel() and image.buffer.addressed_by == "token":
+                _accept_tail(image, cells.tail, saved.tails[number])
 
     def first_difference(self, cells: Cells | None = None) -> Difference | None:
         """The first cell that is wrong: payload before companions before state, and cells
         inside the index set before those outside."""
-        for number, (actual, expected) in enumerate(zip(self.actual, self.expected, strict=True)):
-            for layer, (is_, must) in enumerate(zip(actual.rows, expected.rows, strict=True)):
+        for number, image in enumerate(self.expected):
+            for is_, must in zip(image.buffer.rows, image.layers, strict=True):
                 if not torch.equal(is_, must):
-                    return self._locate(number, layer, cells)
+                    return self._locate(number, cells)
         return None
 
-    def _locate(self, number: int, layer: int, cells: Cells | None) -> Difference:
-        actual, expected = self.actual[number], self.expected[number]
+    def _locate(self, number: int, cells: Cells | None) -> Difference:
+        actual, image = self.actual[number], self.expected[number]
         every = torch.arange(actual.cells, device=self.device)
-        wrong = (actual.gather(every) != expected.gather(every)).any(-1)
+        wrong = (actual.gather(every) != image.gather(every)).any(-1)
         ids = cells.of(actual.addressed_by) if cells is not None else every[:0]
         within = torch.isin(every, ids) & wrong.any(0)
         inside = bool(within.any())
@@ -142,18 +164,20 @@ class Model:
 
     def adopt(self, number: int) -> None:
         """Expect what buffer `number` holds now."""
-        for is_, must in zip(self.actual[number].rows, self.expected[number].rows, strict=True):
+        image = self.expected[number]
+        for is_, must in zip(image.buffer.rows, image.layers, strict=True):
             must.copy_(is_)
 
     def describe(self, found: Difference) -> str:
         """The difference in words: where, whose bytes it holds, whose it should hold."""
-        actual, expected = self.actual[found.buffer], self.expected[found.buffer]
+        actual = self.actual[found.buffer]
         cell = torch.tensor([found.cell], device=self.device)
-        is_, must = (b.gather(cell)[found.layer, 0] for b in (actual, expected))
+        is_ = actual.gather(cell)[found.layer, 0]
+        must = self.expected[found.buffer].gather(cell)[found.layer, 0]
         others = f" (and {found.others} more cells of {actual.name})" if found.others else ""
-        where = f"{actual.unit if actual.columns is None else 'token'} row {found.cell}"
         return (
-            f"{where} of {actual.name}, layer {actual.first_layer + found.layer}: "
+            f"{actual.addressed_by} row {found.cell} of {actual.name}, "
+            f"layer {actual.first_layer + found.layer}: "
             f"holds {self._whose(is_, must)}, expected {self._whose(must, must)}{others}"
         )
 
@@ -184,8 +208,22 @@ class Model:
         )
 
 
-def _accept_tail(actual: Buffer, expected: Buffer, tail: Tensor, saved: Tensor) -> None:
-    is_ = actual.gather(tail)
+@lru_cache(maxsize=4096)
+def _cells(
+    rows: Rows, state: int | None, page_size: int, paged: bool, device: torch.device
+) -> Cells:
+    def ids(values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=device)
+
+    pages = list(dict.fromkeys(row // page_size for row in rows))
+    tail: Sequence[int] = ()
+    if paged and rows:
+        tail = range(rows[-1] + 1, (pages[-1] + 1) * page_size)
+    return Cells(ids(rows), ids(pages), ids([] if state is None else [state]), ids(tail))
+
+
+def _accept_tail(image: Image, tail: Tensor, saved: Tensor) -> None:
+    is_ = image.buffer.gather(tail)
     if saved.shape == is_.shape:
         restored = (is_ == saved).all(-1, keepdim=True)
-        expected.scatter(tail, torch.where(restored, is_, expected.gather(tail)))
+        image.scatter(tail, torch.where(restored, is_, image.gather(tail)))

@@ -87,7 +87,14 @@ class _Copy:
     saved: Saved | None
     tokens: int
     tensors: list[tuple[str, Tensor]]
-    before: list[Tensor]
+    bytes: list[tuple[Tensor, Tensor]]
+    checked: bool = False
+
+    @classmethod
+    def of(cls, host: Any, saved: Saved, tokens: int) -> _Copy:
+        tensors = [(path, tensor) for path, tensor in tensors_in(host) if tensor.numel()]
+        views = [tensor.reshape(-1).view(torch.uint8) for _, tensor in tensors]
+        return cls(host, saved, tokens, tensors, [(view, view.clone()) for view in views])
 
 
 def adapter_of(pool: Pool) -> Adapter:
@@ -166,8 +173,7 @@ class _Run:
         cells = self.model.cells(rows, step.state)
         self._compare("offload_changes_nothing", "offload_changes_nothing", None)
         saved = self.model.save(cells)
-        copy = _Copy(host, saved, len(rows), list(tensors_in(host)), [])
-        copy.before = [tensor.clone() for _, tensor in copy.tensors]
+        copy = _Copy.of(host, saved, len(rows))
         self._check_place(copy)
         self._check_size(copy, cells)
         self.copies[step.copy] = copy
@@ -227,9 +233,8 @@ class _Run:
     # -- steps that are not the pool's -------------------------------------------------
 
     def _scribble(self, copy: _Copy) -> None:
-        for _, tensor in copy.tensors:
-            if tensor.numel():
-                tensor.view(torch.uint8).fill_(GARBAGE) if tensor.dim() else tensor.zero_()
+        for view, _ in copy.bytes:
+            view.fill_(GARBAGE)
         self._compare("copy_is_its_own_memory", "copy_is_its_own_memory", None)
 
     def _foreign(self, tokens: int) -> _Copy:
@@ -306,11 +311,13 @@ class _Run:
 
     def _check_copies(self) -> None:
         for name, copy in self.copies.items():
-            self._check_memory(name, copy)
+            if not copy.checked:
+                self._check_memory(name, copy)
 
     def _check_memory(self, name: str, copy: _Copy) -> None:
-        for (path, tensor), before in zip(copy.tensors, copy.before, strict=True):
-            if not _same_bytes(tensor, before):
+        copy.checked = True
+        for (path, _), (now, before) in zip(copy.tensors, copy.bytes, strict=True):
+            if not torch.equal(now, before):
                 self._broken(
                     "copy_is_its_own_memory",
                     f"the host tensor {path or 'itself'} of {name} has changed since the offload",
@@ -323,10 +330,9 @@ class _Run:
                 self._broken("copy_is_on_the_host", f"{path} of the copy is on {tensor.device}")
 
     def _check_size(self, copy: _Copy, cells: Cells) -> None:
-        storages = {
-            t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for _, t in copy.tensors
-        }
-        held, limit = sum(storages.values()), self._size_limit(cells)
+        storages = [tensor.untyped_storage() for _, tensor in copy.tensors]
+        held = sum({s.data_ptr(): s.nbytes() for s in storages}.values())
+        limit = self._size_limit(cells)
         if held > limit:
             self._broken(
                 "copy_size_is_bounded",
@@ -335,16 +341,12 @@ class _Run:
             )
 
     def _size_limit(self, cells: Cells) -> int:
-        rows = {
-            "token": len(cells.page) * self.geometry.page_size if self.model.paged else 0,
-            "page": len(cells.page),
-            "state": len(cells.state),
-        }
-        rows["token"] = max(rows["token"], len(cells.token))
-        row_bytes = sum(
-            rows[b.unit] * len(b.rows) * b.rows[0].shape[1] for b in self.model.actual
+        rows = {unit: cells.of(unit).numel() for unit in ("token", "page", "state")}
+        if self.model.paged:
+            rows["token"] = rows["page"] * self.geometry.page_size
+        return 2 * sum(rows[b.unit] * b.row_bytes for b in self.model.actual) + 16 * sum(
+            rows.values()
         )
-        return 2 * (row_bytes + 8 * (rows["token"] + rows["page"] + rows["state"]))
 
     def _raised(self, error: Exception) -> None:
         what = f"raised {type(error).__name__}: {_first_line(error)}"
@@ -358,12 +360,6 @@ class _Run:
 
     def _broken(self, clause: str, what: str, error: Exception | None = None) -> None:
         self.on_trouble(Trouble(self.step, "clause", what, clause, error))
-
-
-def _same_bytes(one: Tensor, other: Tensor) -> bool:
-    if one.is_floating_point():
-        one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
-    return torch.equal(one, other)
 
 
 def _first_line(error: Exception) -> str:

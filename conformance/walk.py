@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-_LEAVES = (str, bytes, int, float, bool, type(None), type, ModuleType)
+_LEAVES = (str, bytes, int, float, type, ModuleType, torch.dtype, torch.device, torch.Size)
+_LEAF_TYPES = frozenset((*_LEAVES, bool, type(None)))
 
 
 def tensors_in(root: object) -> Iterator[tuple[str, Tensor]]:
@@ -18,40 +21,41 @@ def tensors_in(root: object) -> Iterator[tuple[str, Tensor]]:
     Follows attributes (`__dict__` and `__slots__`), mappings, lists, tuples and sets; not
     functions, classes or modules.
     """
-    seen: set[int] = set()
-    stack: list[tuple[str, Any]] = [("", root)]
-    while stack:
-        path, value = stack.pop()
-        if isinstance(value, Tensor):
-            if id(value) not in seen:
-                seen.add(id(value))
-                yield path, value
-        elif not isinstance(value, _LEAVES) and id(value) not in seen:
+    if isinstance(root, Tensor):
+        yield "", root
+        return
+    seen = {id(root)}
+    unopened: list[tuple[str, Any]] = [("", root)]
+    while unopened:
+        for path, value in _children(*unopened.pop()):
+            if type(value) in _LEAF_TYPES or id(value) in seen:
+                continue
             seen.add(id(value))
-            stack.extend(reversed(list(_children(path, value))))
+            if isinstance(value, Tensor):
+                yield path, value
+            elif not isinstance(value, _LEAVES):
+                unopened.append((path, value))
 
 
-def _children(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _children(path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, list | tuple | set | frozenset):
+        return ((f"{path}[{index}]", item) for index, item in enumerate(value))
     if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield f"{path}[{key!r}]", item
-    elif isinstance(value, list | tuple | set | frozenset):
-        for index, item in enumerate(value):
-            yield f"{path}[{index}]", item
-    elif not callable(value) or isinstance(value, nn.Module) or _is_data(value):
-        prefix = f"{path}." if path else ""
-        for name in _attributes(value):
-            item = getattr(value, name, None)
-            yield f"{prefix}{name}", item
+        return ((f"{path}[{key!r}]", item) for key, item in value.items())
+    if callable(value) and not isinstance(value, nn.Module) and not dataclasses.is_dataclass(value):
+        return ()
+    prefix = f"{path}." if path else ""
+    return ((f"{prefix}{name}", getattr(value, name, None)) for name in _attributes(value))
 
 
 def _attributes(value: Any) -> list[str]:
-    names = list(getattr(value, "__dict__", ()))
-    for klass in type(value).__mro__:
+    return [*getattr(value, "__dict__", ()), *_slots(type(value))]
+
+
+@lru_cache(maxsize=1024)
+def _slots(cls: type) -> tuple[str, ...]:
+    names: list[str] = []
+    for klass in cls.__mro__:
         slots = klass.__dict__.get("__slots__", ())
         names.extend([slots] if isinstance(slots, str) else slots)
-    return [n for n in dict.fromkeys(names) if n not in ("__dict__", "__weakref__")]
-
-
-def _is_data(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))

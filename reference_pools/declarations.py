@@ -86,6 +86,4 @@ def kv_pools() -> list[Pool | Family]:
         strict("mla", make_mla, kind="mla"),
         strict("dsa", make_dsa, kind="dsa"),
         strict("hybrid", make_hybrid, kind="hybrid"),
-        strict("hybrid-mla", make_hybrid, kind="hybrid", attention="mla"),
-        strict("hybrid-dsa", make_hybrid, kind="hybrid", attention="dsa"),
     ]

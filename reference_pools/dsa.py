@@ -53,8 +53,9 @@ class DSAPool(MLAPool):
         self, kv_cache_cpu: HostCopy, indices: Tensor, mamba_indices: Tensor | None = None
     ) -> None:
         self.check_tokens(indices)
+        self.check_copy(kv_cache_cpu, indices)
         pages, start_slot = self.pages_of(indices)
-        if isinstance(kv_cache_cpu, HostCopy) and start_slot != kv_cache_cpu.start_slot:
+        if start_slot != kv_cache_cpu.start_slot:
             raise ValueError(
                 f"copy begins at slot {kv_cache_cpu.start_slot} of a page, "
                 f"indices at slot {start_slot}"

@@ -104,8 +104,13 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
         moved = None if reload is None else replace(reload, rows=to(target))
         return geometry, replace(write, rows=source(rows)), offload, moved
 
+    def aligned(rows: Rows) -> Rows:
+        pages = dict.fromkeys(row // geometry.page_size for row in rows)
+        slots = range(geometry.page_size)
+        return tuple(p * geometry.page_size + s for p in pages for s in slots)[: len(rows)]
+
     if start:
-        yield "runs_may_begin_mid_page", at(lambda r: _shift(r, start), lambda r: _shift(r, start))
+        yield "runs_may_begin_mid_page", at(aligned, aligned)
     if kind in ("companion", "state"):
         return
     if not rows:
@@ -121,10 +126,6 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
         at(lambda r: _run(geometry, start, len(r)), lambda r: _last_run(geometry, start, len(r))),
     )
     yield "reload_restores_other_rows", at(lambda r: r, lambda _: rows)
-
-
-def _shift(rows: Rows, by: int) -> Rows:
-    return tuple(row - by for row in rows)
 
 
 def _run(geometry: Geometry, start: int, length: int) -> Rows:

@@ -42,7 +42,7 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
     for clause, without in _features(pool, trip, trouble.kind):
         if not fails(without):
             return clause
-    return _PLAINEST[trouble.kind]
+    return trouble.clause or _PLAINEST[trouble.kind]
 
 
 def _shows(pool: Pool, geometry: Geometry, steps: list[object], kind: str) -> bool:
@@ -111,7 +111,7 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
 
     if start:
         yield "runs_may_begin_mid_page", at(aligned, aligned)
-    if kind in ("companion", "state"):
+    if kind in ("companion", "state", "outside"):
         return
     if not rows:
         yield "empty_set_is_legal", at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,))

@@ -14,7 +14,7 @@ from conformance.adapters import Adapter
 from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
 from conformance.buffers import Inventory, take_inventory
 from conformance.geometry import Geometry
-from conformance.model import Cells, Difference, Model, Saved
+from conformance.model import Cells, Model, Saved
 from conformance.pool import Pool
 from conformance.programs import (
     Claim,
@@ -36,16 +36,17 @@ REFUSALS = (TypeError, ValueError, IndexError)
 GARBAGE = 0xA5
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
 
-Kind = Literal["raised", "payload", "companion", "state", "clause"]
+Kind = Literal["raised", "payload", "companion", "state", "outside", "clause"]
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that went wrong at a step.
 
-    `kind` is `clause` where the step itself says which clause is broken (then `clause`
-    names it); else an exception, or a difference inside the index set in a buffer of
-    that role, whose clause depends on what makes it go away: see `diagnosis`.
+    `kind` is `clause` where the step itself says which clause is broken: `clause` names it.
+    Else it is an exception, a difference inside the index set in a buffer of that role, or
+    one outside it (`clause` names the plainest explanation); which clause that breaks
+    depends on what makes it go away: see `diagnosis`.
     """
 
     step: int
@@ -91,8 +92,10 @@ class _Copy:
     checked: bool = False
 
     @classmethod
-    def of(cls, host: Any, saved: Saved, tokens: int) -> _Copy:
-        tensors = [(path, tensor) for path, tensor in tensors_in(host) if tensor.numel()]
+    def of(cls, host: Any, saved: Saved, tokens: int, pool: Any) -> _Copy:
+        tensors = [
+            (path, tensor) for path, tensor in tensors_in(host, skip=pool) if tensor.numel()
+        ]
         views = [tensor.reshape(-1).view(torch.uint8) for _, tensor in tensors]
         return cls(host, saved, tokens, tensors, [(view, view.clone()) for view in views])
 
@@ -171,9 +174,10 @@ class _Run:
         rows = self.placed[step.request][step.start : step.stop]
         host = self._call(step.form, rows, step.state, self._offload_call)
         cells = self.model.cells(rows, step.state)
-        self._compare("offload_changes_nothing", "offload_changes_nothing", None)
+        self._compare("offload_changes_nothing")
         saved = self.model.save(cells)
-        copy = _Copy.of(host, saved, len(rows))
+        copy = _Copy.of(host, saved, len(rows), self.made)
+        self._check_sharing(step.copy, copy)
         self._check_place(copy)
         self._check_size(copy, cells)
         self.copies[step.copy] = copy
@@ -185,8 +189,7 @@ class _Run:
         cells = self.model.cells(step.rows, step.state)
         assert copy.saved is not None, f"{step.copy} is foreign: its reload must be refused"
         self.model.restore(copy.saved, cells)
-        outside = "reload_leaves_other_rows_alone"
-        self._compare(None, outside if step.state is not None else "state_stays_without_ids", cells)
+        self._compare_reloaded(cells, with_state=step.state is not None)
         self.tally.reloads += 1
         self.tally.rows += len(step.rows)
 
@@ -235,7 +238,7 @@ class _Run:
     def _scribble(self, copy: _Copy) -> None:
         for view, _ in copy.bytes:
             view.fill_(GARBAGE)
-        self._compare("copy_is_its_own_memory", "copy_is_its_own_memory", None)
+        self._compare("copy_is_its_own_memory")
 
     def _foreign(self, tokens: int) -> _Copy:
         """From a pool with one layer more."""
@@ -266,7 +269,7 @@ class _Run:
             )
         else:
             self._broken(clause, "the call was accepted")
-        self._compare(clause, clause, None)
+        self._compare(clause)
 
     def _why_illegal(self, call: Offload | Reload) -> tuple[str, str]:
         """The clause that `call` must be refused under, and what the error must name."""
@@ -291,23 +294,23 @@ class _Run:
 
     # -- what is checked ---------------------------------------------------------------
 
-    def _compare(self, inside: str | None, outside: str, cells: Cells | None) -> None:
-        """Compare every row. A difference inside the index set breaks `inside`, or is left
-        to diagnosis where that is None; one outside breaks `outside`."""
-        while (found := self.model.first_difference(cells)) is not None:
-            buffer = self.model.actual[found.buffer]
-            what = self.model.describe(found)
-            if found.inside and inside is None:
-                self.on_trouble(Trouble(self.step, buffer.role, what))
-            else:
-                self._broken(self._clause_outside(found, outside), what)
+    def _compare(self, clause: str) -> None:
+        """Compare every row; any difference breaks `clause`."""
+        while (found := self.model.first_difference()) is not None:
+            self._broken(clause, self.model.describe(found))
             self.model.adopt(found.buffer)
 
-    def _clause_outside(self, found: Difference, outside: str) -> str:
-        is_state = self.model.actual[found.buffer].role == "state"
-        if outside == "state_stays_without_ids" and not is_state:
-            return "reload_leaves_other_rows_alone"
-        return outside
+    def _compare_reloaded(self, cells: Cells, *, with_state: bool) -> None:
+        """Compare every row after a reload into `cells`."""
+        while (found := self.model.first_difference(cells)) is not None:
+            role, what = self.model.actual[found.buffer].role, self.model.describe(found)
+            if found.inside:
+                self.on_trouble(Trouble(self.step, role, what))
+            else:
+                stays = role == "state" and not with_state
+                clause = "state_stays_without_ids" if stays else "reload_leaves_other_rows_alone"
+                self.on_trouble(Trouble(self.step, "outside", what, clause))
+            self.model.adopt(found.buffer)
 
     def _check_copies(self) -> None:
         for name, copy in self.copies.items():
@@ -321,6 +324,17 @@ class _Run:
                 self._broken(
                     "copy_is_its_own_memory",
                     f"the host tensor {path or 'itself'} of {name} has changed since the offload",
+                )
+                raise Stop
+
+    def _check_sharing(self, name: str, copy: _Copy) -> None:
+        pool = {rows.untyped_storage().data_ptr(): b.name for b in self.model.actual for rows in b.rows}
+        for path, tensor in copy.tensors:
+            shared = pool.get(tensor.untyped_storage().data_ptr())
+            if shared is not None:
+                self._broken(
+                    "copy_is_its_own_memory",
+                    f"the host tensor {path or 'itself'} of {name} is a view of the pool's {shared}",
                 )
                 raise Stop
 

@@ -63,8 +63,11 @@ class Script:
         drawn = draw_index(self.draw, self.geometry.state_size * 3 // 2)
         return None if drawn == 0 or drawn > self.geometry.state_size else drawn
 
-    def form(self) -> Form:
-        return draw_form(self.draw, has_state=self.pool.has_state)
+    def forms(self) -> tuple[Form, Form]:
+        """How ids are passed to offload and to reload; a state id is 0-dim in both or neither."""
+        first = draw_form(self.draw, has_state=self.pool.has_state)
+        second = draw_form(self.draw, has_state=False)
+        return first, replace(second, scalar_state=first.scalar_state)
 
     def write(self, rows: Rows) -> Write:
         """A new request in `rows`."""
@@ -122,9 +125,10 @@ def every_form(s: Script) -> None:
     rows, start = draw_rows(s.draw, s.space)
     target = s.elsewhere(rows, start)
     write = s.write(rows)
-    copy = s.offload(write, form=s.form())
+    first, second = s.forms()
+    copy = s.offload(write, form=first)
     s.overwrite()
-    s.reload(copy, target, write, form=s.form())
+    s.reload(copy, target, write, form=second)
 
 
 def repeated(s: Script) -> None:
@@ -171,20 +175,22 @@ def separate_memory(s: Script) -> None:
     """The pool is written while a copy is alive, and the copy is written while the pool is."""
     rows, start = draw_rows(s.draw, s.space)
     write = s.write(rows)
-    lost, kept = s.offload(write, form=s.form()), s.offload(write, form=s.form())
+    first, second = s.forms()
+    lost, kept = s.offload(write, form=first), s.offload(write, form=second)
     s.steps.append(replace(write, request=f"r{s.requests}"))
     s.requests += 1
     s.steps.append(Scribble(lost))
-    s.reload(kept, s.elsewhere(rows, start), write)
+    s.reload(kept, s.elsewhere(rows, start), write, form=second)
 
 
 def empty(s: Script) -> None:
     """No rows at all, beside a request that has some."""
     other_rows(s)
     write = s.write(())
-    copy = s.offload(write, form=s.form())
+    first, second = s.forms()
+    copy = s.offload(write, form=first)
     s.overwrite()
-    s.reload(copy, (), write, form=s.form())
+    s.reload(copy, (), write, form=second)
 
 
 ALL: tuple[Scenario, ...] = (

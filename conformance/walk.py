@@ -15,16 +15,16 @@ _LEAVES = (str, bytes, int, float, type, ModuleType, torch.dtype, torch.device, 
 _LEAF_TYPES = frozenset((*_LEAVES, bool, type(None)))
 
 
-def tensors_in(root: object) -> Iterator[tuple[str, Tensor]]:
+def tensors_in(root: object, skip: object = None) -> Iterator[tuple[str, Tensor]]:
     """Each tensor reached from `root` once, with its path, e.g. `mamba_pool.conv[0]`.
 
     Follows attributes (`__dict__` and `__slots__`), mappings, lists, tuples and sets; not
-    functions, classes or modules.
+    functions, classes or modules, nor the object `skip`.
     """
     if isinstance(root, Tensor):
         yield "", root
         return
-    seen = {id(root)}
+    seen = {id(root), id(skip)}
     unopened: list[tuple[str, Any]] = [("", root)]
     while unopened:
         for path, value in _children(*unopened.pop()):

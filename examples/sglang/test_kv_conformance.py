@@ -1,0 +1,1 @@
+from conformance.suite import *  # noqa: F403

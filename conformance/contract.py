@@ -106,7 +106,7 @@ _ALL = (
     _clause(
         "reload_can_be_repeated",
         "reload",
-        "A copy reloaded a second time restores the same bytes.",
+        "Reload does not use a copy up: a second time it restores the same bytes.",
         "llama.cpp 18552",
     ),
     _clause(

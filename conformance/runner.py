@@ -184,12 +184,13 @@ class _Run:
 
     def _reload(self, step: Reload) -> None:
         copy = self.copies[step.copy]
-        self._check_memory(step.copy, copy)
+        self._check_memory(step.copy, copy, "copy_is_its_own_memory", "since the offload")
         self._call(step.form, step.rows, step.state, self._reload_call(copy.host))
         cells = self.model.cells(step.rows, step.state)
         assert copy.saved is not None, f"{step.copy} is foreign: its reload must be refused"
         self.model.restore(copy.saved, cells)
         self._compare_reloaded(cells, with_state=step.state is not None)
+        self._check_memory(step.copy, copy, "reload_can_be_repeated", "in its reload")
         self.tally.reloads += 1
         self.tally.rows += len(step.rows)
 
@@ -315,16 +316,14 @@ class _Run:
     def _check_copies(self) -> None:
         for name, copy in self.copies.items():
             if not copy.checked:
-                self._check_memory(name, copy)
+                self._check_memory(name, copy, "copy_is_its_own_memory", "since the offload")
 
-    def _check_memory(self, name: str, copy: _Copy) -> None:
+    def _check_memory(self, name: str, copy: _Copy, clause: str, when: str) -> None:
         copy.checked = True
         for (path, _), (now, before) in zip(copy.tensors, copy.bytes, strict=True):
             if not torch.equal(now, before):
-                self._broken(
-                    "copy_is_its_own_memory",
-                    f"the host tensor {path or 'itself'} of {name} has changed since the offload",
-                )
+                what = f"the host tensor {path or 'itself'} of {name} has changed {when}"
+                self._broken(clause, what)
                 raise Stop
 
     def _check_sharing(self, name: str, copy: _Copy) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from json import dumps, loads
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -67,11 +67,11 @@ class Outcome:
         )
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Outcome:
-        values = json.loads(text)
+        values = loads(text)
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 
 import pytest
@@ -143,7 +143,7 @@ def family() -> Family:
     )
 
 
-@pytest.fixture(autouse=True, scope="session")
-def on_cpu() -> Iterator[None]:
-    with build.shims():
-        yield
+def pytest_configure(config: pytest.Config) -> None:
+    shims = ExitStack()
+    shims.enter_context(build.shims())
+    config.add_cleanup(shims.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance import Pool
@@ -29,6 +29,7 @@ class Fault:
     kind: Kind
     program: str = ""
     attention: Kind | None = None
+    module: str = ""
 
     @property
     def name(self) -> str:
@@ -45,4 +46,10 @@ class Fault:
 def faults() -> list[Fault]:
     """The `FAULT` of every module in this package."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    return [importlib.import_module(f"{__name__}.{name}").FAULT for name in names]
+    return [fault_of(f"{__name__}.{name}") for name in names]
+
+
+def fault_of(module: str) -> Fault:
+    """The `FAULT` of one module; `Fault.module` names it."""
+    fault: Fault = importlib.import_module(module).FAULT
+    return replace(fault, module=module)

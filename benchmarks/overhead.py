@@ -84,7 +84,9 @@ def round_trip(make: Callable[[Geometry], Any], geometry: Geometry, paged: bool)
         for row, want in zip(rows, expected, strict=True)
     ]
     expected = randomize(rows)
-    assert all(map(torch.equal, [h.view(torch.uint8) for h in hosts], [k.view(torch.uint8) for k in kept]))
+    assert all(
+        map(torch.equal, [h.view(torch.uint8) for h in hosts], [k.view(torch.uint8) for k in kept])
+    )
     before = target.clone()
     pool.load_cpu_copy(copy, target, mamba_indices=into)
     assert torch.equal(before, target)

@@ -87,10 +87,12 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """A pool's buffers, payload first, and the paths of tensors that nobody accounted for."""
+    """A pool's buffers, payload first, the paths of tensors that nobody accounted for, and
+    the addresses of every storage that the pool owns, on any device."""
 
     buffers: tuple[Buffer, ...]
     unaccounted: tuple[str, ...]
+    storages: frozenset[int]
 
 
 def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory:
@@ -100,9 +102,10 @@ def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory
     one axis as long as the token, page or state rows is one. Raises `ValueError` for a
     declared tensor without such an axis, or whose rows are not contiguous in memory.
     """
+    reached = list(tensors_in(pool))
     owned = {
         path: tensor
-        for path, tensor in tensors_in(pool)
+        for path, tensor in reached
         if tensor.numel()
         and tensor.device.type == torch.device(geometry.device).type
         and not any(fnmatch(path, pattern) for pattern in adapter.metadata)
@@ -115,9 +118,10 @@ def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory
     buffers = [_buffer(name, tensors, geometry) for name, tensors in groups.items()]
     order: dict[Role, int] = {"payload": 0, "companion": 1, "state": 2}
     buffers.sort(key=lambda b: order[b.role])
-    storages = {_storage(rows) for buffer in buffers for rows in buffer.rows}
-    unaccounted = [path for path, tensor in owned.items() if _storage(tensor) not in storages]
-    return Inventory(tuple(buffers), tuple(unaccounted))
+    declared_storages = {_storage(rows) for buffer in buffers for rows in buffer.rows}
+    unaccounted = [p for p, tensor in owned.items() if _storage(tensor) not in declared_storages]
+    every = declared_storages | {_storage(tensor) for _, tensor in reached}
+    return Inventory(tuple(buffers), tuple(unaccounted), frozenset(every))
 
 
 def _storage(tensor: Tensor) -> int:

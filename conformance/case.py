@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.contract import Clause, Level, applies, find_clause
-from conformance.diagnosis import diagnose
+from conformance.diagnosis import diagnose, smallest
 from conformance.geometry import Geometry, parse_geometry
 from conformance.pool import Pool
 from conformance.programs import Program, parse_program
@@ -66,7 +66,6 @@ class Case:
         if clause in self.pool.known and clause != self.clause.id:
             self.tally.known += 1
             return
+        program, trouble = smallest(self.pool, geometry, program, trouble)
         finding = Finding(self.pool.name, geometry, program, trouble.step, trouble.what)
-        raise finding.violation(clause, f"test_{self.clause.id}") from trouble.error
-
-
+        raise finding.violation(clause, f"test_{self.clause.id}")

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from conformance.geometry import Geometry
 from conformance.pool import Pool
-from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Write
-from conformance.runner import Stop, Trouble, run
+from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Step, Write
+from conformance.runner import StopProgram, Trouble, run
 
 _PLAINEST = {
     "raised": "every_verb_works",
@@ -34,7 +34,8 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
 
     def fails(trip: _Trip) -> bool:
         geometry, *steps = trip
-        return _shows(pool, geometry, steps, trouble.kind)
+        found = _troubles(pool, geometry, _program(*steps))
+        return trouble.kind in (t.kind for t in found)
 
     trip = (geometry, *_alone(program, trouble.step))
     if not fails(trip):
@@ -45,18 +46,32 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
     return trouble.clause or _PLAINEST[trouble.kind]
 
 
-def _shows(pool: Pool, geometry: Geometry, steps: list[object], kind: str) -> bool:
-    """Whether a trouble of this kind is met when the steps run in a pool of their own."""
-    seen: list[str] = []
-    *before, reload = steps
-    program = Program(tuple(before if reload is None else [*before, Overwrite(), reload]))  # type: ignore[arg-type]
+def smallest(
+    pool: Pool, geometry: Geometry, program: Program, trouble: Trouble
+) -> tuple[Program, Trouble]:
+    """The failing call alone where that shows the same trouble, else the steps up to it."""
+    if isinstance(program.steps[trouble.step], Offload | Reload):
+        alone = _program(*_alone(program, trouble.step))
+        for found in _troubles(pool, geometry, alone):
+            if (found.kind, found.clause) == (trouble.kind, trouble.clause):
+                return Program(alone.steps[: found.step + 1]), found
+    return Program(program.steps[: trouble.step + 1]), trouble
+
+
+def _troubles(pool: Pool, geometry: Geometry, program: Program) -> list[Trouble]:
+    """The first trouble of `program` in a pool of its own, if there is any."""
+    seen: list[Trouble] = []
 
     def on_trouble(trouble: Trouble) -> None:
-        seen.append(trouble.kind)
-        raise Stop
+        seen.append(trouble)
+        raise StopProgram
 
     run(pool, geometry, program, on_trouble)
-    return kind in seen
+    return seen
+
+
+def _program(write: Write, offload: Offload, reload: Reload | None) -> Program:
+    return Program((write, offload) if reload is None else (write, offload, Overwrite(), reload))
 
 
 def _alone(program: Program, at: int) -> tuple[Write, Offload, Reload | None]:
@@ -73,7 +88,9 @@ def _alone(program: Program, at: int) -> tuple[Write, Offload, Reload | None]:
     return replace(write, rows=rows), replace(offload, start=0, stop=None), reload
 
 
-def _last(program: Program, before: int, kind: type, attribute: str, name: str) -> tuple[int, object]:
+def _last(
+    program: Program, before: int, kind: type, attribute: str, name: str
+) -> tuple[int, object]:
     return next(
         (at, program.steps[at])
         for at in range(before - 1, -1, -1)
@@ -114,7 +131,10 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
     if kind in ("companion", "state", "outside"):
         return
     if not rows:
-        yield "empty_set_is_legal", at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,))
+        yield (
+            "empty_set_is_legal",
+            at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,)),
+        )
     plain = None if reload is None else replace(reload, form=PLAIN)
     yield "every_index_form_is_accepted", (geometry, write, replace(offload, form=PLAIN), plain)
     yield (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import gcd
 from typing import Literal
 
@@ -111,7 +111,7 @@ def _scattered(blocks: int, count: int, seed: int) -> tuple[int, ...]:
     return tuple(walk)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _integers(count: int) -> st.SearchStrategy[int]:
     return st.integers(0, count - 1)
 

@@ -41,9 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "kv_level", default="required", help="level of pools that name none: required or strict"
     )
-    parser.addini(
-        "kv_contract", default="1", help="version of the contract that pools are held to"
-    )
+    parser.addini("kv_contract", default="1", help="version of the contract that pools are held to")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -23,8 +25,8 @@ from conformance.programs import (
     Offload,
     Overwrite,
     Program,
-    Reload,
     Refuse,
+    Reload,
     Rows,
     Scribble,
     Step,
@@ -34,6 +36,7 @@ from conformance.walk import tensors_in
 
 REFUSALS = (TypeError, ValueError, IndexError)
 GARBAGE = 0xA5
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
 
 Kind = Literal["raised", "payload", "companion", "state", "outside", "clause"]
@@ -53,7 +56,6 @@ class Trouble:
     kind: Kind
     what: str
     clause: str = ""
-    error: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -72,9 +74,12 @@ class Tally:
         self.known += other.known
 
 
-class Stop(Exception):
+class StopProgram(Exception):  # noqa: N818
     """Ends a program early: what follows would only repeat a failure already told."""
 
+
+Verb = Callable[[Tensor, Tensor | None], Any]
+"""Offload or reload with everything given but the ids of tokens and of state."""
 
 OnTrouble = Callable[[Trouble], None]
 """Called at each trouble; returns to go on, raises to end the program."""
@@ -93,10 +98,8 @@ class _Copy:
 
     @classmethod
     def of(cls, host: Any, saved: Saved, tokens: int, pool: Any) -> _Copy:
-        tensors = [
-            (path, tensor) for path, tensor in tensors_in(host, skip=pool) if tensor.numel()
-        ]
-        views = [tensor.reshape(-1).view(torch.uint8) for _, tensor in tensors]
+        tensors = [(path, tensor) for path, tensor in tensors_in(host, skip=pool) if tensor.numel()]
+        views = [tensor.view(_BITS.get(tensor.itemsize, tensor.dtype)) for _, tensor in tensors]
         return cls(host, saved, tokens, tensors, [(view, view.clone()) for view in views])
 
 
@@ -123,7 +126,8 @@ def run(pool: Pool, geometry: Geometry, program: Program, on_trouble: OnTrouble)
     """
     made, inventory = build(pool, geometry)
     model = Model(inventory.buffers, geometry.page_size, pool.ids == "page")
-    return _Run(pool, geometry, program, on_trouble, made, model).run()
+    run = _Run(pool, geometry, program, on_trouble, made, model, inventory.storages)
+    return run.run()
 
 
 @dataclass(slots=True)
@@ -134,6 +138,7 @@ class _Run:
     on_trouble: OnTrouble
     made: Any
     model: Model
+    owned: frozenset[int]
     step: int = 0
     tally: Tally = field(default_factory=lambda: Tally(programs=1))
     copies: dict[str, _Copy] = field(default_factory=dict)
@@ -141,10 +146,11 @@ class _Run:
 
     def run(self) -> Tally:
         try:
-            for self.step, step in enumerate(self.program):
+            for number, step in enumerate(self.program):
+                self.step = number
                 self._do(step)
             self._check_copies()
-        except Stop:
+        except StopProgram:
             pass
         return self.tally
 
@@ -197,7 +203,7 @@ class _Run:
     def _offload_call(self, ids: Tensor, state: Tensor | None) -> Any:
         return adapter_of(self.pool).offload(self.made, ids, state)
 
-    def _reload_call(self, host: Any) -> Callable[[Tensor, Tensor | None], Any]:
+    def _reload_call(self, host: Any) -> Verb:
         return lambda ids, state: adapter_of(self.pool).reload(self.made, host, ids, state)
 
     def _call(
@@ -205,15 +211,14 @@ class _Run:
         form: Form,
         rows: Rows,
         state: int | None,
-        verb: Callable[[Tensor, Tensor | None], Any],
+        verb: Verb,
     ) -> Any:
         ids, state_ids = self._ids(form, rows), self._state_ids(form, state)
         passed = [(t, t.clone()) for t in (ids, state_ids) if t is not None]
-        try:
-            result = verb(ids, state_ids)
-        except Exception as error:
+        result, error = _outcome(verb, ids, state_ids)
+        if error is not None:
             self._raised(error)
-            raise Stop from error
+            raise StopProgram
         for tensor, before in passed:
             if not torch.equal(tensor, before):
                 self._broken(
@@ -254,22 +259,15 @@ class _Run:
             rows, verb = self.placed[call.request][call.start : call.stop], self._offload_call
         else:
             rows, verb = call.rows, self._reload_call(self.copies[call.copy].host)
-        try:
-            verb(self._ids(call.form, rows), self._state_ids(call.form, call.state))
-        except REFUSALS as error:
-            if value and value not in str(error):
-                self._broken(
-                    clause,
-                    f"{type(error).__name__} does not name {value}: {_first_line(error)}",
-                )
-        except Exception as error:
-            self._broken(
-                clause,
-                f"raised {type(error).__name__} ({_first_line(error)}), expected one of "
-                "TypeError, ValueError, IndexError",
-            )
-        else:
+        ids, state = self._ids(call.form, rows), self._state_ids(call.form, call.state)
+        _, error = _outcome(verb, ids, state)
+        if error is None:
             self._broken(clause, "the call was accepted")
+        elif not isinstance(error, REFUSALS):
+            expected = ", ".join(refusal.__name__ for refusal in REFUSALS)
+            self._broken(clause, f"raised {_told(error)}; expected one of {expected}")
+        elif value and value not in str(error):
+            self._broken(clause, f"raised {_told(error)}; it does not name {value}")
         self._compare(clause)
 
     def _why_illegal(self, call: Offload | Reload) -> tuple[str, str]:
@@ -324,10 +322,12 @@ class _Run:
             if not torch.equal(now, before):
                 what = f"the host tensor {path or 'itself'} of {name} has changed {when}"
                 self._broken(clause, what)
-                raise Stop
+                raise StopProgram
 
     def _check_sharing(self, name: str, copy: _Copy) -> None:
-        pool = {rows.untyped_storage().data_ptr(): b.name for b in self.model.actual for rows in b.rows}
+        pool = {
+            rows.untyped_storage().data_ptr(): b.name for b in self.model.actual for rows in b.rows
+        }
         for path, tensor in copy.tensors:
             shared = pool.get(tensor.untyped_storage().data_ptr())
             if shared is not None:
@@ -335,7 +335,7 @@ class _Run:
                     "copy_is_its_own_memory",
                     f"the host tensor {path or 'itself'} of {name} is a view of the pool's {shared}",
                 )
-                raise Stop
+                raise StopProgram
 
     def _check_place(self, copy: _Copy) -> None:
         for path, tensor in copy.tensors:
@@ -343,8 +343,12 @@ class _Run:
                 self._broken("copy_is_on_the_host", f"{path} of the copy is on {tensor.device}")
 
     def _check_size(self, copy: _Copy, cells: Cells) -> None:
-        storages = [tensor.untyped_storage() for _, tensor in copy.tensors]
-        held = sum({s.data_ptr(): s.nbytes() for s in storages}.values())
+        storages = {t.untyped_storage().data_ptr(): t for _, t in copy.tensors}
+        held = sum(
+            # A slice of host memory that the pool itself keeps is not the copy's alone.
+            t.nbytes if at in self.owned else t.untyped_storage().nbytes()
+            for at, t in storages.items()
+        )
         limit = self._size_limit(cells)
         if held > limit:
             self._broken(
@@ -362,18 +366,32 @@ class _Run:
         )
 
     def _raised(self, error: Exception) -> None:
-        what = f"raised {type(error).__name__}: {_first_line(error)}"
+        what = f"raised {_told(error)}"
         if isinstance(error, NotImplementedError):
-            what += " (no `lacks` says that it is not supported)"
-            self._broken("every_verb_works", what, error)
+            self._broken("every_verb_works", f"{what}; no `lacks` says that it is not supported")
         elif isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
-            self._broken("override_accepts_every_keyword", what, error)
+            self._broken("override_accepts_every_keyword", what)
         else:
-            self.on_trouble(Trouble(self.step, "raised", what, error=error))
+            self.on_trouble(Trouble(self.step, "raised", what))
 
-    def _broken(self, clause: str, what: str, error: Exception | None = None) -> None:
-        self.on_trouble(Trouble(self.step, "clause", what, clause, error))
+    def _broken(self, clause: str, what: str) -> None:
+        self.on_trouble(Trouble(self.step, "clause", what, clause))
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
+def _outcome(
+    verb: Verb, ids: Tensor, state_ids: Tensor | None
+) -> tuple[Any, Exception | None]:
+    # What is raised later must not carry this error as its context: Hypothesis would take
+    # the same failure, met at another place in the engine, for a different one.
+    try:
+        return verb(ids, state_ids), None
+    except Exception as error:
+        return None, error
+
+
+def _told(error: Exception) -> str:
+    """The error, and where in the engine it was raised: `TypeError: ... (mla.py:30)`."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    message = str(error).split("\n", 1)[0]
+    told = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{told} ({Path(place.filename).name}:{place.lineno})"

@@ -76,7 +76,9 @@ class Script:
         self.steps.append(step)
         return step
 
-    def offload(self, write: Write, *, form: Form = PLAIN, part: tuple[int, int] | None = None) -> str:
+    def offload(
+        self, write: Write, *, form: Form = PLAIN, part: tuple[int, int] | None = None
+    ) -> str:
         name = f"c{self.copies}"
         self.copies += 1
         start, stop = part if part else (0, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from conformance.contract import CLAUSES
 from conformance.geometry import Geometry
@@ -17,7 +17,7 @@ class Violation(AssertionError):
     clause: str
 
 
-@lru_cache(maxsize=None)
+@cache
 def violation_of(clause: str) -> type[Violation]:
     """The exception type of one clause.
 

@@ -6,4 +6,6 @@ from conformance.suite.test_reload import *  # noqa: F403
 from conformance.suite.test_signatures import *  # noqa: F403
 from conformance.suite.test_state import *  # noqa: F403
 
-__all__ = sorted(name for name in globals() if name.startswith("test_") and callable(globals()[name]))  # noqa: PLE0605
+__all__ = sorted(
+    name for name in globals() if name.startswith("test_") and callable(globals()[name])
+)

@@ -38,9 +38,7 @@ class Fault:
 
     def pool(self) -> Pool:
         """The broken pool, declared as a correct one would be."""
-        return Pool(
-            self.name, self.make, kind=self.kind, attention=self.attention, level="strict"
-        )
+        return Pool(self.name, self.make, kind=self.kind, attention=self.attention, level="strict")
 
 
 def faults() -> list[Fault]:

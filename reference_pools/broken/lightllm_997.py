@@ -9,6 +9,7 @@ from reference_pools import TokenPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
+
 class WrongDirection(TokenPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         self.check_tokens(indices)
@@ -17,6 +18,7 @@ class WrongDirection(TokenPool):
             for rows, chunks in zip(layers, kv_cache_cpu.chunks[name], strict=True):
                 for chunk, ids in zip(chunks, indices.split(self.chunk_tokens), strict=False):
                     chunk.copy_(rows[ids])
+
 
 FAULT = Fault(
     reports=("LightLLM#997",),

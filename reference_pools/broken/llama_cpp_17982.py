@@ -9,11 +9,13 @@ from reference_pools import TokenPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
+
 class DemandsContiguous(TokenPool):
     def check_copy(self, copy: Any, indices: Any) -> None:
         super().check_copy(copy, indices)
         if len(indices) and int(indices[-1] - indices[0]) != len(indices) - 1:
             raise RuntimeError(f"no contiguous range of {len(indices)} rows")
+
 
 FAULT = Fault(
     reports=("llama.cpp#17982",),

@@ -11,6 +11,7 @@ from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 
+
 class AddsMemory(MLAPool):
     def __init__(self, **geometry: Any) -> None:
         super().__init__(**geometry)
@@ -18,6 +19,7 @@ class AddsMemory(MLAPool):
 
     def buffers(self) -> dict[str, list[Tensor]]:
         return super().buffers() | {"index": self.index}
+
 
 FAULT = Fault(
     reports=("llama.cpp#27813",),

@@ -10,6 +10,7 @@ from reference_pools.base import refuse_state
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
+
 class AcceptsAnyLayout(TokenPool):
     def layout(self) -> tuple[tuple[object, ...], ...]:
         return ()
@@ -24,11 +25,12 @@ class AcceptsAnyLayout(TokenPool):
                     rows[indices[: len(chunk)]] = chunk
                     indices = indices.roll(-len(chunk))
 
+
 FAULT = Fault(
     reports=("llama.cpp#28498",),
     fault_class="dtype/scale",
     clause="foreign_copy_is_refused",
     make=partial(make_token, cls=AcceptsAnyLayout),
     kind="token",
-    program="write r0 at 5; offload r0 as c0; overwrite; foreign foreign of 1; refuse reload foreign at 5; reload c0 at 5",
+    program="write r0 at 5; foreign c0 of 1; refuse reload c0 at 5",
 )

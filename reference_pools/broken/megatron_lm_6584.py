@@ -10,6 +10,7 @@ from reference_pools import HybridPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_hybrid
 
+
 class ReturnsView(HybridPool):
     def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any:
         copy = super().get_cpu_copy(indices, mamba_indices=mamba_indices)
@@ -19,6 +20,7 @@ class ReturnsView(HybridPool):
         views = [[layer[row : row + 1]] for layer in self.state.conv]
         state = replace(copy.state, chunks=copy.state.chunks | {"conv": views})
         return replace(copy, state=state)
+
 
 FAULT = Fault(
     reports=("Megatron-LM#6584", "sglang#21624"),

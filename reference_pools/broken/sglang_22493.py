@@ -9,6 +9,7 @@ from reference_pools import HybridPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_hybrid
 
+
 class DropsState(HybridPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         held = [rows.clone() for layers in self.state.buffers().values() for rows in layers]

@@ -9,6 +9,7 @@ from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 
+
 class InheritsPair(MLAPool):
     def __init__(self, **geometry: Any) -> None:
         super().__init__(**geometry)
@@ -17,6 +18,7 @@ class InheritsPair(MLAPool):
 
     def buffers(self) -> dict[str, Any]:
         return {"latent": self.renamed}
+
 
 FAULT = Fault(
     reports=("sglang#25249",),

@@ -9,12 +9,14 @@ from reference_pools import KVPool, MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 
+
 class NeverImplements(MLAPool):
     def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any:
         return KVPool.get_cpu_copy(self, indices, mamba_indices)
 
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         KVPool.load_cpu_copy(self, kv_cache_cpu, indices, mamba_indices)
+
 
 FAULT = Fault(
     reports=("sglang#33385", "sglang#24042", "sglang#27559"),

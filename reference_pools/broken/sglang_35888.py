@@ -9,12 +9,14 @@ from reference_pools import DSAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_dsa
 
+
 class DropsScales(DSAPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         before = [self.slots(rows)[1].clone() for rows in self.index_k]
         super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices=mamba_indices)
         for rows, scales in zip(self.index_k, before, strict=True):
             self.slots(rows)[1].copy_(scales)
+
 
 FAULT = Fault(
     reports=("sglang#35888", "sglang#39089"),

@@ -9,12 +9,14 @@ from reference_pools import DSAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_dsa
 
+
 class OnlyRaises(DSAPool):
     def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any:
         raise NotImplementedError("offload is not supported by this pool")
 
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         raise NotImplementedError("offload is not supported by this pool")
+
 
 FAULT = Fault(
     reports=("sglang#36591",),

@@ -9,11 +9,13 @@ from reference_pools import DSAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_dsa
 
+
 class TokenIdsForPages(DSAPool):
     def pages_of(self, indices: Any) -> Any:
         _, start_slot = super().pages_of(indices)
         pages = self.token_rows // self.page_size
         return indices[:: self.page_size] % pages, start_slot
+
 
 FAULT = Fault(
     reports=("sglang#37239",),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from reference_pools.transfer import reload_rows
 from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
+from reference_pools.transfer import reload_rows
+
 
 class NarrowHostRows(MLAPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
@@ -16,6 +17,7 @@ class NarrowHostRows(MLAPool):
         self.check_copy(kv_cache_cpu, indices)
         for rows, chunks in zip(self.latent, kv_cache_cpu.chunks["latent"], strict=True):
             reload_rows(rows[..., :-1], indices, [chunk[..., :-1] for chunk in chunks])
+
 
 FAULT = Fault(
     reports=("sglang#37534", "sglang#32418", "sglang#13431", "sglang#40304"),

@@ -9,6 +9,7 @@ from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 
+
 class WidenedIds(MLAPool):
     RANKS = 3
 

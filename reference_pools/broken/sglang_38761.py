@@ -11,6 +11,7 @@ from reference_pools import HybridPool, StatePool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_state, make_token
 
+
 class TakesInt64(StatePool):
     def rows_of(self, mamba_indices: Any) -> Any:
         if mamba_indices.dtype == torch.int32:
@@ -20,6 +21,7 @@ class TakesInt64(StatePool):
 
 def make(geometry: Geometry) -> HybridPool:
     return HybridPool(make_token(geometry), make_state(geometry, cls=TakesInt64))
+
 
 FAULT = Fault(
     reports=("sglang#38761",),

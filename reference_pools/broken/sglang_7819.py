@@ -10,6 +10,7 @@ from reference_pools import KVPool, TokenPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
+
 class PagedFront(KVPool):
     def __init__(self, pool: TokenPool) -> None:
         super().__init__(
@@ -27,6 +28,7 @@ class PagedFront(KVPool):
 
 def make(geometry: Geometry) -> PagedFront:
     return PagedFront(make_token(geometry))
+
 
 FAULT = Fault(
     reports=("sglang#7819",),

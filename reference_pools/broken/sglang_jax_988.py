@@ -9,12 +9,14 @@ from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 
+
 class GlobalLayerIds(MLAPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         here = self.latent
         self.latent = [here[(self.first_layer + i) % self.layers] for i in range(self.layers)]
         super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
         self.latent = here
+
 
 FAULT = Fault(
     reports=("sglang-jax#988",),

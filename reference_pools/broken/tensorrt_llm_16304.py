@@ -11,6 +11,7 @@ from reference_pools import HybridPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_hybrid
 
+
 class CastsState(HybridPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
         super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
@@ -18,6 +19,7 @@ class CastsState(HybridPool):
             row = int(mamba_indices)
             narrow = self.state.temporal[:, row].to(torch.float8_e5m2)
             self.state.temporal[:, row] = narrow.to(torch.float32)
+
 
 FAULT = Fault(
     reports=("TensorRT-LLM#16304",),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from reference_pools.transfer import reload_rows
 from reference_pools import MLAPool
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
+
 
 class CopiesTwice(MLAPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
@@ -17,6 +17,7 @@ class CopiesTwice(MLAPool):
         past = free[(free[:, None] != indices).all(1)]
         for rows in self.latent:
             rows[past] = 0
+
 
 FAULT = Fault(
     reports=("TensorRT-LLM#4943",),

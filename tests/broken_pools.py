@@ -1,0 +1,282 @@
+"""A broken pool or class for each clause that no public fault in the catalogue breaks."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conformance import Family, Pool
+from reference_pools import DSAPool, HybridPool, TokenPool
+from reference_pools.broken.sglang_25828 import DropsKeyword
+from reference_pools.declarations import make_dsa, make_hybrid, make_token
+
+
+class ReturnsToSource(TokenPool):
+    """Reloads where the rows came from, whatever rows are given."""
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        return replace(copy, chunks=copy.chunks | {"from": [[indices.clone()]]})
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        self.check_tokens(indices)
+        self.check_copy(kv_cache_cpu, indices)
+        source = kv_cache_cpu.chunks["from"][0][0]
+        super().load_cpu_copy(kv_cache_cpu, source, mamba_indices)
+
+
+class AlignedOnly(DSAPool):
+    """Finds pages by every page_size-th id, so a run that begins inside a page loses one."""
+
+    def pages_of(self, indices: Tensor) -> tuple[Tensor, int]:
+        _, start_slot = super().pages_of(indices)
+        return indices[:: self.page_size] // self.page_size, start_slot
+
+
+class ZeroesOnOffload(TokenPool):
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        self.k[0][indices] = 0
+        return copy
+
+
+class KeepsLastCopy(TokenPool):
+    """Reloads the newest copy of this length, whichever copy is given."""
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        self.last = super().get_cpu_copy(indices, mamba_indices)
+        return self.last
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        if self.last.tokens == len(indices):
+            kv_cache_cpu = self.last
+        super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
+
+
+class FirstPartOnly(TokenPool):
+    """A second offload in a row is taken for the rest of the first and not kept apart."""
+
+    previous: Any = None
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        follows, self.previous = self.previous is not None, int(indices[-1]) if len(indices) else 0
+        if follows:
+            for chunks in copy.chunks["v"]:
+                for chunk in chunks:
+                    chunk.zero_()
+        return copy
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
+        self.previous = None
+
+
+class NeedsRows(TokenPool):
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        torch.cat(copy.chunks["k"][0])  # raises for no chunks
+        return copy
+
+
+class SortsCallersIds(TokenPool):
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        indices.sub_(self.page_size)
+        return copy
+
+
+class StaysOnDevice(TokenPool):
+    """On a CPU machine, `meta` stands for a device."""
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        return replace(copy, chunks=copy.chunks | {"staging": [[indices.to("meta")]]})
+
+
+class CopiesThePool(TokenPool):
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        whole = [[layer.clone()] for layer in self.k]
+        return replace(copy, chunks=copy.chunks | {"whole": whole})
+
+
+class ForgetsToDeclare(TokenPool):
+    def __init__(self, **geometry: Any) -> None:
+        super().__init__(**geometry)
+        self.k_scale = self.allocate(1)
+
+
+class ClearsState(HybridPool):
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
+        if mamba_indices is None:
+            self.state.conv[:, -1] = 0
+
+
+class IgnoresState(TokenPool):
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        return super().get_cpu_copy(indices)
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        super().load_cpu_copy(kv_cache_cpu, indices)
+
+
+class IgnoresMismatch(HybridPool):
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        if (kv_cache_cpu.state is None) == (mamba_indices is None):
+            super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
+        else:
+            self.attention.load_cpu_copy(kv_cache_cpu, indices)
+
+
+class AcceptsIds(TokenPool):
+    """Takes the ids that `accepts` names for others that are legal."""
+
+    accepts: str
+
+    def check_tokens(self, indices: Tensor) -> None:
+        if self.accepts == "float" and indices.is_floating_point():
+            return
+        wrong = {
+            "past": indices >= self.token_rows,
+            "negative": indices < 0,
+            "reserved": (indices >= 0) & (indices < self.page_size),
+        }.get(self.accepts, indices != indices)
+        super().check_tokens(indices[~wrong])
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        self.check_tokens(indices)
+        return super().get_cpu_copy(self.legal(indices), mamba_indices)
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        self.check_tokens(indices)
+        super().load_cpu_copy(kv_cache_cpu, self.legal(indices), mamba_indices)
+
+    def legal(self, indices: Tensor) -> Tensor:
+        return indices.long().clamp(self.page_size, self.token_rows - 1)
+
+
+class AcceptsPast(AcceptsIds):
+    accepts = "past"
+
+
+class AcceptsNegative(AcceptsIds):
+    accepts = "negative"
+
+
+class AcceptsReserved(AcceptsIds):
+    accepts = "reserved"
+
+
+class AcceptsFloat(AcceptsIds):
+    accepts = "float"
+
+
+def _token(name: str, cls: type[TokenPool], **more: Any) -> Pool:
+    return Pool(name, partial(make_token, cls=cls), kind="token", level="strict", **more)
+
+
+POOLS: dict[str, Pool] = {
+    "reload_restores_other_rows": _token("returns-to-source", ReturnsToSource),
+    "runs_may_begin_mid_page": Pool(
+        "aligned-only", partial(make_dsa, cls=AlignedOnly), kind="dsa", level="strict"
+    ),
+    "offload_changes_nothing": _token("zeroes-on-offload", ZeroesOnOffload),
+    "copies_are_independent": _token("keeps-last-copy", KeepsLastCopy),
+    "splitting_gives_the_whole": _token("first-part-only", FirstPartOnly),
+    "empty_set_is_legal": _token("needs-rows", NeedsRows),
+    "index_tensors_are_not_modified": _token("sorts-ids", SortsCallersIds),
+    "copy_is_on_the_host": _token("stays-on-device", StaysOnDevice),
+    "copy_size_is_bounded": _token("copies-the-pool", CopiesThePool),
+    "every_tensor_is_accounted_for": _token("forgets-to-declare", ForgetsToDeclare),
+    "state_stays_without_ids": Pool(
+        "clears-state", partial(make_hybrid, cls=ClearsState), kind="hybrid", level="strict"
+    ),
+    "state_is_refused_not_dropped": _token("ignores-state", IgnoresState),
+    "state_mismatch_is_refused": Pool(
+        "ignores-mismatch", partial(make_hybrid, cls=IgnoresMismatch), kind="hybrid", level="strict"
+    ),
+    "out_of_range_ids_are_refused": _token("accepts-past", AcceptsPast),
+    "negative_ids_are_refused": _token("accepts-negative", AcceptsNegative),
+    "reserved_rows_are_refused": _token("accepts-reserved", AcceptsReserved),
+    "wrong_dtype_is_refused": _token("accepts-float", AcceptsFloat),
+    "lacks_is_refused_first": _token("lacks-nothing", TokenPool, lacks=["offload"]),
+}
+
+
+class Root(abc.ABC):
+    """The root of a family whose classes each break one signature clause."""
+
+    @abc.abstractmethod
+    def name(self) -> str: ...
+
+    def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any: ...
+
+    def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> Any: ...
+
+
+class KeywordOnly(Root):
+    def get_cpu_copy(self, indices: Any, *, mamba_indices: Any = None) -> Any: ...
+
+
+class RequiresMore(Root):
+    def get_cpu_copy(self, indices: Any, layer: Any, mamba_indices: Any = None) -> Any: ...
+
+
+class RequiresStream(Root):
+    def get_cpu_copy(self, indices: Any, mamba_indices: Any = None, *, stream: Any) -> Any: ...
+
+
+class HalfAKeyword(Root):
+    def get_cpu_copy(
+        self, indices: Any, mamba_indices: Any = None, req_pool_index: Any = None
+    ) -> Any: ...
+
+
+class RenamesParameter(Root):
+    def load_cpu_copy(self, cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> Any: ...
+
+
+class ChangesDefault(Root):
+    def get_cpu_copy(self, indices: Any, mamba_indices: Any = ()) -> Any: ...
+
+
+class NotCovered(Root):
+    def name(self) -> str:
+        return "concrete"
+
+
+CLASSES: dict[str, type] = {
+    "override_accepts_every_keyword": DropsKeyword,
+    "override_binds_by_position": KeywordOnly,
+    "override_requires_nothing_more": RequiresStream,
+    "pair_accepts_the_same_keywords": HalfAKeyword,
+    "override_keeps_names": RenamesParameter,
+    "override_keeps_defaults": ChangesDefault,
+    "every_subclass_is_covered": NotCovered,
+}
+
+
+def family(root: type = Root) -> Family:
+    """The family of these classes, which live in this module."""
+    return Family(root, verbs=("get_cpu_copy", "load_cpu_copy"), level="strict")

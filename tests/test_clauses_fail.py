@@ -1,0 +1,98 @@
+"""For every clause, a broken pool or class that fails it, and the message a user reads.
+
+The messages are pinned in `tests/messages`. After a change that is meant to alter them:
+
+    KV_WRITE_MESSAGES=1 pytest tests/test_clauses_fail.py
+
+then read the difference as a user would.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from broken_pools import CLASSES, POOLS, family
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance import Pool
+from conformance import suite as checks
+from conformance.case import Case
+from conformance.contract import CLAUSES
+from conformance.declared import violations_in
+from conformance.signatures import ClassCase
+from conformance.violation import Violation
+from reference_pools import KVPool
+from reference_pools.broken import faults
+
+MESSAGES = Path(__file__).parent / "messages"
+FAULTS = {fault.clause: fault.pool() for fault in reversed(faults())}
+PINNED = settings(derandomize=True, database=None, deadline=None)
+
+
+def broken_pool(clause: str) -> Pool:
+    return POOLS.get(clause) or FAULTS[clause]
+
+
+def pool_message(clause: str) -> str:
+    """What the clause's own check says of its broken pool, shrunk, for that clause alone."""
+    case = Case(broken_pool(clause), CLAUSES[clause], "cpu", "strict", 1)
+    check = getattr(checks, f"test_{clause}")
+    with pytest.raises((Violation, BaseExceptionGroup)) as caught:
+        if hasattr(check, "hypothesis"):
+            body = check.hypothesis.inner_test
+            PINNED(given(data=st.data())(lambda data: body(case, data)))()
+        else:
+            check(case)
+    told = {violation.clause: str(violation) for violation in violations_in(caught.value)}
+    assert set(told) == {clause}
+    return told[clause]
+
+
+def class_message(clause: str) -> str:
+    cls = CLASSES[clause]
+    root = KVPool if issubclass(cls, KVPool) else family().root
+    with pytest.raises(Violation) as caught:
+        ClassCase(family(root), CLAUSES[clause], cls.__name__, cls).check()
+    assert caught.value.clause == clause
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("clause", sorted(CLAUSES))
+def test_message_of_broken_clause(clause: str) -> None:
+    found = class_message(clause) if clause in CLASSES else pool_message(clause)
+    pinned = MESSAGES / f"{clause}.txt"
+    if os.environ.get("KV_WRITE_MESSAGES"):
+        pinned.write_text(found + "\n", encoding="utf-8")
+    assert found + "\n" == pinned.read_text(encoding="utf-8")
+
+
+def test_every_message_belongs_to_a_clause() -> None:
+    assert {path.stem for path in MESSAGES.glob("*.txt")} == set(CLAUSES)
+
+
+@pytest.mark.parametrize("clause", sorted(CLASSES))
+def test_broken_class_breaks_one_rule(clause: str) -> None:
+    cls = CLASSES[clause]
+    root = KVPool if issubclass(cls, KVPool) else family().root
+    assert set(broken_rules(root, cls)) <= {clause}
+
+
+def broken_rules(root: type, cls: type) -> Iterator[str]:
+    from conformance.signatures.live import RULES
+
+    for clause, rule in RULES.items():
+        if list(rule(root, cls, ("get_cpu_copy", "load_cpu_copy"))):
+            yield clause
+
+
+def test_catalogue_modules_are_short() -> None:
+    for fault in faults():
+        source = Path(importlib.import_module(fault.module).__file__ or "").read_text()
+        classes = [block for block in source.split("\n\n\n") if block.startswith("class ")]
+        assert classes
+        assert all(len(block.splitlines()) <= 30 for block in classes)

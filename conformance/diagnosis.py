@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from conformance.geometry import Geometry
 from conformance.pool import Pool
-from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Step, Write
+from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Write
 from conformance.runner import StopProgram, Trouble, run
 
 _PLAINEST = {
@@ -141,10 +141,11 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
         "chunking_changes_nothing",
         (replace(geometry, chunk_tokens=_ONE_CHUNK), write, offload, reload),
     )
-    yield (
-        "any_rows_in_any_order",
-        at(lambda r: _run(geometry, start, len(r)), lambda r: _last_run(geometry, start, len(r))),
-    )
+    block = geometry.page_size if pool.ids == "page" else 1
+    length = min(len(rows), geometry.size - block - start)
+    if length > 0:
+        first, last = _run(geometry, start, length), _last_run(geometry, start, length, block)
+        yield "any_rows_in_any_order", at(lambda _: first, lambda _: last)
     yield "reload_restores_other_rows", at(lambda r: r, lambda _: rows)
 
 
@@ -153,8 +154,8 @@ def _run(geometry: Geometry, start: int, length: int) -> Rows:
     return tuple(range(first, first + length))
 
 
-def _last_run(geometry: Geometry, start: int, length: int) -> Rows:
-    """The last run of rows that begins at this slot of a page."""
-    pages = -(-(start + length) // geometry.page_size)
-    first = geometry.token_rows - pages * geometry.page_size + start
+def _last_run(geometry: Geometry, start: int, length: int, block: int) -> Rows:
+    """The last run of rows that begins at this slot of a block."""
+    blocks = -(-(start + length) // block)
+    first = geometry.token_rows - blocks * block + start
     return tuple(range(first, first + length))

@@ -175,7 +175,7 @@ _GRAMMAR: tuple[tuple[str, Callable[[dict[str, str]], Step]], ...] = (
             m["copy"], _parse_rows(m["rows"]), _parse_state(m), _parse_form(m["form"])
         ),
     ),
-    (r"overwrite", lambda m: Overwrite()),
+    (r"overwrite", lambda _: Overwrite()),
     (r"scribble (?P<copy>\w+)", lambda m: Scribble(m["copy"])),
     (
         r"foreign (?P<copy>\w+) of (?P<tokens>\d+)",

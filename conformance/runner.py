@@ -378,9 +378,7 @@ class _Run:
         self.on_trouble(Trouble(self.step, "clause", what, clause))
 
 
-def _outcome(
-    verb: Verb, ids: Tensor, state_ids: Tensor | None
-) -> tuple[Any, Exception | None]:
+def _outcome(verb: Verb, ids: Tensor, state_ids: Tensor | None) -> tuple[Any, Exception | None]:
     # What is raised later must not carry this error as its context: Hypothesis would take
     # the same failure, met at another place in the engine, for a different one.
     try:

@@ -11,7 +11,7 @@ from conformance.geometry import Geometry
 from conformance.programs import Program
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818
     """A clause is broken; the message is what the user reads. `clause` names it."""
 
     clause: str

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.report import Outcome, Report, json, terminal
+from conformance.report import Outcome, Report, terminal
+from conformance.report.json import render
 
 
 class Reporter:
@@ -26,7 +27,7 @@ class Reporter:
         if self.report.outcomes:
             terminal.write(terminalreporter, self.report, self.config)
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self) -> None:
         path = self.config.getoption("--kv-report")
         if path and not hasattr(self.config, "workerinput"):
-            Path(path).write_text(json.render(self.report, self.config), encoding="utf-8")
+            Path(path).write_text(render(self.report, self.config), encoding="utf-8")

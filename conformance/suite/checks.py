@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 
-def for_each_program(check: Callable[..., None]) -> Any:
-    """Make `check(kv_case, data)` a Hypothesis test.
-
-    It inherits the active profile; only the deadline and the health checks that a slow
-    device trips are switched off.
-    """
-    quiet = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
-    base = settings()
+def quiet(base: settings) -> settings:
+    """`base` without what does not fit pools: a deadline, the health checks that a slow
+    device trips, and the explain phase, whose random variations of a shrunk program may
+    replace it by a larger one that took fewer draws."""
+    slow = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
     return settings(
-        base, deadline=None, suppress_health_check=(*base.suppress_health_check, *quiet)
-    )(given(data=st.data())(check))
+        base,
+        deadline=None,
+        phases=[phase for phase in base.phases if phase is not Phase.explain],
+        suppress_health_check=[*base.suppress_health_check, *slow],
+    )
+
+
+def for_each_program(check: Callable[..., None]) -> Any:
+    """Make `check(kv_case, data)` a Hypothesis test that inherits the active profile."""
+    return quiet(settings())(given(data=st.data())(check))

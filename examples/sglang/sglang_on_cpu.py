@@ -24,7 +24,7 @@ def shims() -> Iterator[None]:
     with ExitStack() as stack:
         if not torch.cuda.is_available():
             # DSA pools call it directly, whatever device they are on.
-            stack.enter_context(mock.patch("torch.cuda.synchronize", lambda *_: None))
+            stack.enter_context(mock.patch("torch.cuda.synchronize"))
         if hasattr(mp, "_cpu_has_amx_support"):
             # With AMX the conv state is laid out by a kernel of sgl_kernel.
             stack.enter_context(mock.patch.object(mp, "_cpu_has_amx_support", False))

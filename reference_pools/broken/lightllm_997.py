@@ -6,12 +6,14 @@ from functools import partial
 from typing import Any
 
 from reference_pools import TokenPool
+from reference_pools.base import refuse_state
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
 
 class WrongDirection(TokenPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
+        refuse_state(mamba_indices)
         self.check_tokens(indices)
         self.check_copy(kv_cache_cpu, indices)
         for name, layers in self.buffers().items():

@@ -24,5 +24,5 @@ FAULT = Fault(
     clause="reload_can_be_repeated",
     make=partial(make_token, cls=ConsumesCopy),
     kind="token",
-    program="write r0 at 5; offload r0 as c0; overwrite; reload c0 at 5; overwrite; reload c0 at 5",
+    program="write r0 at 5; offload r0 as c0; overwrite; reload c0 at 5",
 )

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from reference_pools import MLAPool
+from reference_pools.base import refuse_state
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_mla
 from reference_pools.transfer import reload_rows
@@ -13,6 +14,7 @@ from reference_pools.transfer import reload_rows
 
 class NarrowHostRows(MLAPool):
     def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
+        refuse_state(mamba_indices)
         self.check_tokens(indices)
         self.check_copy(kv_cache_cpu, indices)
         for rows, chunks in zip(self.latent, kv_cache_cpu.chunks["latent"], strict=True):

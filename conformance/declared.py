@@ -167,7 +167,8 @@ def require_checks(config: pytest.Config, cases: Sequence[Any]) -> None:
     """`UsageError` for a declared pool or family that no collected check looks at."""
     looked_at = {case.pool.name if hasattr(case, "pool") else case.family.name for case in cases}
     found = declared(config)
-    for entry in (*found.pools, *found.families):
+    declared_entries: list[Pool | Family] = [*found.pools, *found.families]
+    for entry in declared_entries:
         if entry.name not in looked_at:
             raise pytest.UsageError(
                 f"{type(entry).__name__} {entry.name!r} has no check: the suite was collected "

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from conformance.geometry import Geometry
 from conformance.pool import Pool
-from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Write
+from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Step, Write
 from conformance.runner import StopProgram, Trouble, run
 
 _PLAINEST = {
@@ -33,8 +33,8 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
         return trouble.clause
 
     def fails(trip: _Trip) -> bool:
-        geometry, *steps = trip
-        found = _troubles(pool, geometry, _program(*steps))
+        geometry, write, offload, reload = trip
+        found = _troubles(pool, geometry, _program(write, offload, reload))
         return trouble.kind in (t.kind for t in found)
 
     trip = (geometry, *_alone(program, trouble.step))
@@ -88,9 +88,7 @@ def _alone(program: Program, at: int) -> tuple[Write, Offload, Reload | None]:
     return replace(write, rows=rows), replace(offload, start=0, stop=None), reload
 
 
-def _last(
-    program: Program, before: int, kind: type, attribute: str, name: str
-) -> tuple[int, object]:
+def _last(program: Program, before: int, kind: type, attribute: str, name: str) -> tuple[int, Step]:
     return next(
         (at, program.steps[at])
         for at in range(before - 1, -1, -1)

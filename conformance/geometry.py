@@ -113,7 +113,7 @@ _FIELD = {
     "index_head_dims": "index_head_dim",
     "state_sizes": "state_size",
 }
-_STATE = {"state_layers": 4, "conv_shape": (13, 3), "temporal_shape": (7, 3, 9)}
+_STATE: dict[str, Any] = {"state_layers": 4, "conv_shape": (13, 3), "temporal_shape": (7, 3, 9)}
 
 
 @lru_cache(maxsize=256)
@@ -139,6 +139,7 @@ def geometries(pool: Pool, device: str = "cpu") -> tuple[Geometry, ...]:
 def _products(constraints: dict[str, Any], kind: Kind, attention: Kind) -> Iterator[Geometry]:
     names = (*_SHARED, *_AXES[attention], *(("state_sizes",) if kind == "hybrid" else ()))
     names = (*names, "chunk_tokens")
+    state: dict[str, Any] = _STATE if kind == "hybrid" else {}
     choices = [constraints.get(name, _DEFAULTS[name]) for name in names]
     for values in itertools.product(*choices):
         sizes = {_FIELD.get(n, n): v for n, v in zip(names, values, strict=True)}
@@ -148,7 +149,7 @@ def _products(constraints: dict[str, Any], kind: Kind, attention: Kind) -> Itera
             attention=attention,
             size=pages * sizes["page_size"],
             **sizes,
-            **(_STATE if kind == "hybrid" else {}),
+            **state,
         )
         if _rows_are_distinct(geometry):
             yield geometry

@@ -26,7 +26,7 @@ class Form:
     scalar_state: bool = False
 
     def __str__(self) -> str:
-        words = [self.dtype] if self.dtype != "int64" else []
+        words: list[str] = [self.dtype] if self.dtype != "int64" else []
         words += [word for word, attribute in _FORM_FLAGS.items() if getattr(self, attribute)]
         return "".join(f" {word}" for word in words)
 
@@ -204,12 +204,14 @@ def _parse_state(groups: dict[str, str]) -> int | None:
     return int(groups["state"]) if groups["state"] else None
 
 
-def _parse_form(words: str) -> Form:
-    flags = {attribute: word in words.split() for word, attribute in _FORM_FLAGS.items()}
-    for dtype in ("int32", "float32"):
-        if dtype in words.split():
-            return Form(dtype=dtype, **flags)  # type: ignore[arg-type]
-    return Form(**flags)
+def _parse_form(text: str) -> Form:
+    words = text.split()
+    return Form(
+        "int32" if "int32" in words else "float32" if "float32" in words else "int64",
+        on_host="host" in words,
+        strided="strided" in words,
+        scalar_state="scalar" in words,
+    )
 
 
 def _state_text(state: int | None) -> str:

@@ -255,8 +255,9 @@ class _Run:
 
     def _refuse(self, call: Offload | Reload) -> None:
         clause, value = self._why_illegal(call)
+        verb: Verb = self._offload_call
         if isinstance(call, Offload):
-            rows, verb = self.placed[call.request][call.start : call.stop], self._offload_call
+            rows = self.placed[call.request][call.start : call.stop]
         else:
             rows, verb = call.rows, self._reload_call(self.copies[call.copy].host)
         ids, state = self._ids(call.form, rows), self._state_ids(call.form, call.state)
@@ -331,10 +332,8 @@ class _Run:
         for path, tensor in copy.tensors:
             shared = pool.get(tensor.untyped_storage().data_ptr())
             if shared is not None:
-                self._broken(
-                    "copy_is_its_own_memory",
-                    f"the host tensor {path or 'itself'} of {name} is a view of the pool's {shared}",
-                )
+                what = f"the host tensor {path or 'itself'} of {name} is a view of the pool's"
+                self._broken("copy_is_its_own_memory", f"{what} {shared}")
                 raise StopProgram
 
     def _check_place(self, copy: _Copy) -> None:

@@ -49,7 +49,7 @@ def _children(path: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _attributes(value: Any) -> list[str]:
-    return [*getattr(value, "__dict__", ()), *_slots(type(value))]
+    return [*getattr(value, "__dict__", ()), *_slots(type(value))]  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1024)

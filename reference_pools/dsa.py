@@ -102,12 +102,11 @@ class DSAPool(MLAPool):
     def slots(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Views of page rows `[n, row_bytes]` as keys `[n, page_size, index_head_dim]` and
         scales `[n, page_size, 4]`, both uint8."""
-        keys, scales = rows.split(
-            [self.page_size * self.index_head_dim, self.page_size * SCALE_BYTES], dim=1
-        )
+        keys_end = self.page_size * self.index_head_dim
+        keys, scales = rows[:, :keys_end], rows[:, keys_end:]
         return (
-            keys.unflatten(1, (self.page_size, self.index_head_dim)),
-            scales.unflatten(1, (self.page_size, SCALE_BYTES)),
+            keys.view(len(rows), self.page_size, self.index_head_dim),
+            scales.view(len(rows), self.page_size, SCALE_BYTES),
         )
 
     def _reload_pages(self, rows: Tensor, pages: Tensor, chunks: Chunks, start_slot: int) -> None:

@@ -71,8 +71,10 @@ class Outcome:
 
     @classmethod
     def from_json(cls, text: str) -> Outcome:
-        values = loads(text)
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in loads(text).items()
+        }
+        return cls(**values)
 
 
 @dataclass(slots=True)

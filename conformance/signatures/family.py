@@ -130,7 +130,7 @@ def _import_all(name: str, family: Family, unimportable: dict[str, str]) -> None
 
 def _subclasses(root: type) -> Iterator[type]:
     seen: set[type] = set()
-    stack = root.__subclasses__()
+    stack: list[type] = root.__subclasses__()
     while stack:
         cls = stack.pop()
         if cls not in seen:

@@ -35,7 +35,7 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
     def fails(trip: _Trip) -> bool:
         geometry, write, offload, reload = trip
         found = _troubles(pool, geometry, _program(write, offload, reload))
-        return trouble.kind in (t.kind for t in found)
+        return any((t.kind == "raised") == (trouble.kind == "raised") for t in found)
 
     trip = (geometry, *_alone(program, trouble.step))
     if not fails(trip):

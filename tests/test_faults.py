@@ -30,9 +30,9 @@ def pytest_kv_pools():
 def active_profile_kept() -> object:
     from hypothesis import settings
 
-    before = settings.get_current_profile_name()
+    settings.register_profile("as-before", settings())
     yield
-    settings.load_profile(before)
+    settings.load_profile("as-before")
 
 
 def run(pytester: pytest.Pytester, fault: Fault, *options: str) -> list[dict]:

@@ -1,0 +1,25 @@
+"""What the README shows is what is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reference_pools.broken import faults
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    ["companions_travel", "override_accepts_every_keyword", "copy_is_its_own_memory"],
+)
+def test_readme_shows_the_message(clause: str) -> None:
+    message = (ROOT / "tests" / "messages" / f"{clause}.txt").read_text(encoding="utf-8")
+    assert message in README
+
+
+def test_readme_counts_the_faults() -> None:
+    assert f"holds {len(faults())} public faults" in README

@@ -38,14 +38,8 @@ class Clause:
 
 
 def _clause(id: str, subject: Subject, sentence: str, source: str, *needs: Need) -> Clause:
-    on_family = subject == "signatures"
-    return Clause(
-        id,
-        sentence,
-        subject,
-        source,
-        needs=frozenset(needs if on_family or "lacks" in needs else {"offload", *needs}),
-    )
+    every = {"offload"} if subject in ("reload", "state", "errors") else set()
+    return Clause(id, sentence, subject, source, needs=frozenset({*every, *needs}))
 
 
 def _strict(id: str, subject: Subject, sentence: str, source: str, *needs: Need) -> Clause:

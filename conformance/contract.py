@@ -38,7 +38,7 @@ class Clause:
 
 
 def _clause(id: str, subject: Subject, sentence: str, source: str, *needs: Need) -> Clause:
-    every = {"offload"} if subject in ("reload", "state", "errors") else set()
+    every: set[Need] = {"offload"} if subject in ("reload", "state", "errors") else set()
     return Clause(id, sentence, subject, source, needs=frozenset({*every, *needs}))
 
 

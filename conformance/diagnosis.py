@@ -41,7 +41,7 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
     if not fails(trip):
         return _broken_by_company(program, trouble.step)
     for clause, without in _features(pool, trip, trouble.kind):
-        if not fails(without):
+        if not any(map(fails, without)):
             return clause
     return trouble.clause or _PLAINEST[trouble.kind]
 
@@ -108,8 +108,9 @@ def _broken_by_company(program: Program, at: int) -> str:
     return "copies_are_independent"
 
 
-def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]:
-    """Each feature of the trip: the clause it belongs to, and the trip without it."""
+def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_Trip]]]:
+    """Each feature of the trip: the clause it belongs to, and the trip without it, at more
+    than one place where a fault may be right at one by coincidence."""
     geometry, write, offload, reload = trip
     rows = write.rows
     target = rows if reload is None else reload.rows
@@ -125,26 +126,39 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, _Trip]]
         return tuple(p * geometry.page_size + s for p in pages for s in slots)[: len(rows)]
 
     if start:
-        yield "runs_may_begin_mid_page", at(aligned, aligned)
+        low = _run(geometry, 0, len(rows))
+        high = _last_run(geometry, 0, len(rows), geometry.page_size)
+        yield (
+            "runs_may_begin_mid_page",
+            [
+                at(aligned, aligned),
+                at(lambda _: low, lambda _: low),
+                at(lambda _: high, lambda _: high),
+            ],
+        )
     if kind in ("companion", "state", "outside"):
         return
     if not rows:
         yield (
             "empty_set_is_legal",
-            at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,)),
+            [at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,))],
         )
     plain = None if reload is None else replace(reload, form=PLAIN)
-    yield "every_index_form_is_accepted", (geometry, write, replace(offload, form=PLAIN), plain)
+    yield "every_index_form_is_accepted", [(geometry, write, replace(offload, form=PLAIN), plain)]
     yield (
         "chunking_changes_nothing",
-        (replace(geometry, chunk_tokens=_ONE_CHUNK), write, offload, reload),
+        [(replace(geometry, chunk_tokens=_ONE_CHUNK), write, offload, reload)],
     )
     block = geometry.page_size if pool.ids == "page" else 1
     length = min(len(rows), geometry.size - block - start)
     if length > 0:
         first, last = _run(geometry, start, length), _last_run(geometry, start, length, block)
-        yield "any_rows_in_any_order", at(lambda _: first, lambda _: last)
-    yield "reload_restores_other_rows", at(lambda r: r, lambda _: rows)
+        yield "any_rows_in_any_order", [at(lambda _: first, lambda _: last)]
+    if target != rows:
+        yield (
+            "reload_restores_other_rows",
+            [at(lambda r: r, lambda _: rows), at(lambda _: target, lambda r: r)],
+        )
 
 
 def _run(geometry: Geometry, start: int, length: int) -> Rows:

@@ -80,10 +80,14 @@ def test_table_and_report_of_a_passing_run(engine, pytester: pytest.Pytester) ->
     assert all(moved)
 
 
-def test_workers_give_the_same_table(engine) -> None:
+def test_workers_give_the_same_table(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST.format(entries=f"{TOKEN}, {MLA}"))
+    pytester.makepyfile("from conformance.suite import *")
     tables = [
-        [line for line in engine(TOKEN, MLA, options=options).outlines if "17/17" in line]
-        for options in ((), ("-n", "2"))
+        [line for line in run.outlines if "17/17" in line]
+        for run in (
+            pytester.runpytest_subprocess(*QUIET, *options) for options in ((), ("-n", "2"))
+        )
     ]
     assert len(tables[0]) == 2
     assert tables[0] == tables[1]

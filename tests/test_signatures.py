@@ -93,11 +93,7 @@ def on_class(cls, indices, mamba_indices=None): ...
         static,
         on_class,
         wrapped(as_root),
-        pytest.param(
-            opaque(as_root),
-            marks=pytest.mark.xfail(reason="*args is dropped in place of self"),
-            id="opaque",
-        ),
+        opaque(as_root),
         torch.no_grad()(as_root),
         torch.inference_mode()(as_root),
         functools.cache(as_root),

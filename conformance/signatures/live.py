@@ -22,7 +22,8 @@ def signature_of(cls: type, verb: str) -> Signature:
     bound = isinstance(inspect.getattr_static(cls, verb), staticmethod | classmethod)
     signature = inspect.signature(getattr(cls, verb))
     parameters = list(signature.parameters.values())
-    return signature if bound else signature.replace(parameters=parameters[1:])
+    takes_self = not bound and parameters and parameters[0].kind in _POSITIONAL
+    return signature.replace(parameters=parameters[1:]) if takes_self else signature
 
 
 def accepts_every_keyword(root: type, cls: type, verbs: Sequence[str]) -> Iterator[str]:

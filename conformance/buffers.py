@@ -140,12 +140,11 @@ def _row_axes(tensor: Tensor, geometry: Geometry) -> list[tuple[int, Unit]]:
 def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Tensor]]:
     """Tensors with a row axis, by attribute: one a layer, or one with layers on its axis 0."""
     groups: dict[str, list[Tensor]] = {}
-    seen: set[int] = set()
+    whole = _without_views(owned)
     for path, tensor in owned.items():
         axes = _row_axes(tensor, geometry)
-        if len(axes) != 1 or tensor.data_ptr() in seen:
+        if len(axes) != 1 or path not in whole:
             continue
-        seen.add(tensor.data_ptr())
         if axes[0][0] == 0:
             groups.setdefault(re.sub(r"\[\d+\]$", "", path), []).append(tensor)
         elif axes[0][0] == 1:
@@ -155,6 +154,23 @@ def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Te
         path if short.count(name) > 1 else name: tensors
         for name, (path, tensors) in zip(short, groups.items(), strict=True)
     }
+
+
+def _without_views(owned: Mapping[str, Tensor]) -> set[str]:
+    """The paths of tensors that do not lie within another one's memory."""
+    kept: dict[str, tuple[int, int]] = {}
+    spans = {path: _span(tensor) for path, tensor in owned.items()}
+    for path, (start, end) in sorted(spans.items(), key=lambda s: s[1][0] - s[1][1]):
+        if not any(first <= start and end <= last for first, last in kept.values()):
+            kept[path] = (start, end)
+    return set(kept)
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    """The addresses from the first byte of a tensor to behind its last."""
+    reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    start = tensor.data_ptr()
+    return start, start + (reach + 1) * tensor.itemsize
 
 
 def _short_name(path: str) -> str:

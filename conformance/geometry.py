@@ -70,7 +70,7 @@ class Geometry:
         words = []
         for name in _TEXT_FIELDS:
             value = getattr(self, name)
-            if value:
+            if value or name not in _OPTIONAL:
                 words.append(f"{name}={_value_text(value)}")
         return " ".join(words)
 
@@ -78,6 +78,8 @@ class Geometry:
 _TEXT_FIELDS = tuple(
     f.name for f in dataclasses.fields(Geometry) if f.name not in ("kind", "attention", "device")
 )
+
+_OPTIONAL = {f.name for f in dataclasses.fields(Geometry) if f.default is not dataclasses.MISSING}
 
 # Sizes are pairwise distinct and never 2, so that no axis can be taken for another; the
 # first of each list is the case that hides least, and what failures shrink to.

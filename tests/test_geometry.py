@@ -36,7 +36,7 @@ def other_axes(g: Geometry) -> set[int]:
     return {getattr(g, axis) for axis in AXES} | {latent, *g.conv_shape, *g.temporal_shape}
 
 
-# -- what holds of every geometry ---------------------------------------------------------------
+# -- what holds of every geometry ---------------------------------------------------
 
 
 @each_pool
@@ -116,7 +116,7 @@ def test_rows_of_each_unit(pool: str) -> None:
     assert g.end_layer == g.first_layer + g.layers - 1
 
 
-# -- the text form --------------------------------------------------------------------------------
+# -- the text form --------------------------------------------------------------------
 
 
 @each_pool
@@ -128,6 +128,12 @@ def test_every_geometry_round_trips(pool: Pool) -> None:
 @each_pool
 def test_no_text_is_the_first_geometry(pool: Pool) -> None:
     assert parse_geometry("", pool) == geometries(pool)[0]
+
+
+def test_first_layer_of_zero_round_trips() -> None:
+    pool = Pool("p", object, kind="mla", first_layers=[9, 0])
+    found = geometries(pool)
+    assert tuple(parse_geometry(str(g), pool) for g in found) == found
 
 
 def test_text_changes_only_the_sizes_it_names() -> None:
@@ -168,7 +174,7 @@ def test_text_that_cannot_be_read(text: str, message: str) -> None:
         parse_geometry(f"size=20 {text}", POOLS["mla"])
 
 
-# -- constraints and device ------------------------------------------------------------------------
+# -- constraints and device ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_package_that_does_not_exist_is_reported(package: MakePackage) -> None:
     assert set(found.unimportable) == {"no_such_engine"}
 
 
-# -- exemptions ----------------------------------------------------------------------------
+# -- exemptions ----------------------------------------------------------------
 
 
 def gate(family: Family, made: frozenset[type] = frozenset()) -> dict[str, bool]:
@@ -193,7 +193,7 @@ def test_exempt_class_that_is_no_member_fails_the_gate(package: MakePackage) -> 
     assert members(family_of(name, exempt={Path: "no pool"})).stale == (f"{Path.__module__}.Path",)
 
 
-# -- what the gate asks of -------------------------------------------------------------------
+# -- what the gate asks of -------------------------------------------------------
 
 
 def test_abstract_class_is_not_in_the_gate_but_under_the_rules(package: MakePackage) -> None:

@@ -154,7 +154,7 @@ def test_any_rows_round_trip(rows: tuple[int, ...]) -> None:
     assert parse_program(str(step)) == Program((step,))
 
 
-# -- what cannot be read ---------------------------------------------------------------------
+# -- what cannot be read ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_only_calls_can_be_refused(call: str) -> None:
         parse_program(f"refuse {call}")
 
 
-# -- replays -----------------------------------------------------------------------------------
+# -- replays -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

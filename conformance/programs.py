@@ -239,5 +239,7 @@ def _parse_rows(text: str) -> Rows:
         if not match:
             raise ValueError(f"program: {run!r} is not a row or a range of rows such as 4..6")
         first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"program: {run!r} runs backwards; list the rows instead")
         rows.extend(range(first, last + 1))
     return tuple(rows)

@@ -222,3 +222,21 @@ def test_class_that_a_pool_makes_is_covered(package: MakePackage) -> None:
     first, second = members(family).classes
     cases = class_cases(family, CLAUSES["every_subclass_is_covered"], {first})
     assert {case.cls: case.covered for case in cases} == {first: True, second: False}
+
+
+def test_folders_without_init_are_walked_and_programs_are_not_run(tmp_path, monkeypatch) -> None:
+    package = tmp_path / "kv_namespaced"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "class Root:\n    def get_cpu_copy(self): ...\n    def load_cpu_copy(self): ...\n"
+    )
+    (package / "__main__.py").write_text("raise SystemExit(0)")
+    (package / "exits.py").write_text("raise SystemExit(3)")
+    (package / "inner" / "mod.py").write_text(
+        "from kv_namespaced import Root\nclass Inner(Root): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    root = __import__("kv_namespaced").Root
+    found = members(Family(root, packages=["kv_namespaced"]))
+    assert [cls.__name__ for cls in found.classes] == ["Inner"]
+    assert found.unimportable == {"kv_namespaced.exits": "SystemExit: 3"}

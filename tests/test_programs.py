@@ -242,3 +242,8 @@ def test_finding_prints_what_a_replay_reads() -> None:
         "  found     a difference",
         f"  replay    pytest -k 'test_x[token]' --kv-replay '{finding.replay}'",
     ]
+
+
+def test_a_range_that_runs_backwards_is_refused() -> None:
+    with pytest.raises(ValueError, match="'6..4' runs backwards"):
+        parse_program("write r0 at 6..4")

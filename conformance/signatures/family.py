@@ -6,8 +6,9 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from conformance.contract import Clause
 from conformance.pool import Family
@@ -121,11 +122,19 @@ def _import_all(name: str, family: Family, unimportable: dict[str, str]) -> None
         return
     try:
         module = importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         unimportable[name] = f"{type(error).__name__}: {error}"
         return
-    for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        _import_all(f"{name}.{info.name}", family, unimportable)
+    for child in _children(getattr(module, "__path__", ())):
+        _import_all(f"{name}.{child}", family, unimportable)
+
+
+def _children(paths: Iterable[str]) -> list[str]:
+    """The modules of a package, and its folders without an `__init__.py` that hold some;
+    `__main__` is a program and is left out."""
+    names = {info.name for info in pkgutil.iter_modules(paths)}
+    folders = {entry.parent.name for path in paths for entry in Path(path).glob("*/*.py")}
+    return sorted(n for n in names | folders if n.isidentifier() and n != "__main__")
 
 
 def _subclasses(root: type) -> Iterator[type]:

@@ -10,6 +10,7 @@ from reference_pools.broken import Fault, faults
 
 CONFTEST = """
 from conformance import Family
+from conformance.signatures.family import members
 from hypothesis import Phase, settings
 from reference_pools import KVPool
 from reference_pools.broken import fault_of
@@ -21,8 +22,8 @@ settings.load_profile("fast")
 
 def pytest_kv_pools():
     fault = fault_of({module!r})
-    on_family = fault.clause.startswith("override")
-    return [fault.pool(), *([Family(KVPool, packages=[fault.module])] if on_family else [])]
+    family = Family(KVPool, packages=[fault.module], level="strict")
+    return [fault.pool(), *([family] if members(family).classes else [])]
 """
 
 

@@ -1,0 +1,54 @@
+"""Runs the suite as a downstream would, in this process and with few examples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import settings
+
+import conformance.suite
+
+CONFTEST = """
+from functools import partial
+
+from hypothesis import settings
+
+from conformance import Family, Known, Pool
+from reference_pools import KVPool, MLAPool, TokenPool
+from reference_pools.broken.sglang_37534 import NarrowHostRows
+from reference_pools.declarations import make_mla, make_token
+
+settings.register_profile("few", max_examples=5, database=None, derandomize=True)
+settings.load_profile("few")
+{classes}
+
+def pytest_kv_pools():
+    return {entries}
+"""
+
+Downstream = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def downstream(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Downstream]:
+    """`downstream(entries, *options, classes="", body=...)`: the result of one pytest run."""
+    settings.register_profile("as-before", settings())
+    # A check takes its settings from the profile that is active when the suite is imported.
+    monkeypatch.setattr(conformance, "suite", conformance.suite)
+    for name in [name for name in sys.modules if name.startswith("conformance.suite")]:
+        monkeypatch.delitem(sys.modules, name)
+
+    def run(
+        entries: str,
+        *options: str,
+        classes: str = "",
+        body: str = "from conformance.suite import *",
+    ) -> pytest.RunResult:
+        pytester.makeconftest(CONFTEST.format(classes=classes, entries=entries))
+        pytester.makepyfile(test_kv=body)
+        return pytester.runpytest_inprocess("-q", *options)
+
+    yield run
+    settings.load_profile("as-before")

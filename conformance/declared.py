@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.contract import LEVELS, VERSION, Clause, Level, applies
-from conformance.pool import Family, Pool
+from conformance.pool import Family, Known, Pool
 
 if TYPE_CHECKING:
     from conformance.case import Case
@@ -28,6 +29,7 @@ class Declared:
 
 _DECLARED = pytest.StashKey[Declared]()
 _COMPANIONS = pytest.StashKey[frozenset[str]]()
+_CHECKED = pytest.StashKey[set[tuple[str, str, str]]]()
 
 
 def check_options(config: pytest.Config) -> None:
@@ -42,12 +44,18 @@ def check_options(config: pytest.Config) -> None:
     report = config.getoption("--kv-report")
     if report is not None and not report.endswith(".json"):
         raise pytest.UsageError(f"--kv-report={report}: the name must end in .json")
+    if report is not None and not Path(report).parent.is_dir():
+        raise pytest.UsageError(f"--kv-report={report}: {Path(report).parent} is not a folder")
 
 
 def declared(config: pytest.Config) -> Declared:
     """What the session declares; `UsageError` where that is not a list of pools and families."""
     if _DECLARED not in config.stash:
-        entries = [e for found in config.hook.pytest_kv_pools(config=config) for e in found]
+        entries: list[Any] = []
+        for returned in config.hook.pytest_kv_pools(config=config):
+            if isinstance(returned, Pool | Family):
+                raise pytest.UsageError(f"pytest_kv_pools must return a list, got {returned!r}")
+            entries.extend(returned)
         for entry in entries:
             if not isinstance(entry, Pool | Family):
                 raise pytest.UsageError(f"pytest_kv_pools: {entry!r} is not a Pool or a Family")
@@ -139,48 +147,76 @@ def _offers(config: pytest.Config, pool: Pool) -> set[str]:
         offers.add("paged")
     if pool.name in config.stash[_COMPANIONS]:
         offers.add("companions")
-    if not pool.has_state:
-        offers.add("stateless")
-    elif "state" not in pool.lacks:
-        offers.add("state")
+    if "state" not in pool.lacks:
+        offers.add("state" if pool.has_state else "stateless")
     return offers
 
 
-def as_param(config: pytest.Config, case: Case | ClassCase) -> Any:
-    """The pytest parameter of a case; a known failure is a strict xfail."""
-    from conformance.signatures import ClassCase
+def params_of(config: pytest.Config, clause: Clause) -> list[Any]:
+    """The pytest parameters of the check of `clause`, one a case."""
+    cases = cases_of(config, clause)
+    config.stash.setdefault(_CHECKED, set()).update((_owner(c), _name(c), clause.id) for c in cases)
+    return [_param(config, case) for case in cases]
+
+
+def _owner(case: Case | ClassCase) -> str:
+    """The name of the pool or family that a case belongs to."""
+    return case.pool.name if hasattr(case, "pool") else case.family.name
+
+
+def _name(case: Case | ClassCase) -> str:
+    return case.pool.name if hasattr(case, "pool") else case.name
+
+
+def _known_of(case: Case | ClassCase) -> Known | None:
+    entries = case.pool.known if hasattr(case, "pool") else case.family.known.get(case.name, {})
+    return entries.get(case.clause.id)
+
+
+def _param(config: pytest.Config, case: Case | ClassCase) -> Any:
+    """A known failure is a strict xfail."""
     from conformance.violation import violation_of
 
-    if isinstance(case, ClassCase):
-        name, known = case.name, case.family.known.get(case.name, {}).get(case.clause.id)
-    else:
-        name, known = case.pool.name, case.pool.known.get(case.clause.id)
+    known = _known_of(case)
     if known is None or config.getoption("--kv-replay"):
-        return pytest.param(case, id=name)
+        return pytest.param(case, id=_name(case))
     reason = f"known: {known}; if it passes now, delete this entry of `known`"
     expected = violation_of(case.clause.id)
     mark = pytest.mark.xfail(strict=True, raises=expected, reason=reason)
-    return pytest.param(case, id=name, marks=mark)
+    return pytest.param(case, id=_name(case), marks=mark)
 
 
-def require_checks(config: pytest.Config, cases: Sequence[Any]) -> None:
-    """`UsageError` for a declared pool or family that no collected check looks at."""
-    looked_at = {case.pool.name if hasattr(case, "pool") else case.family.name for case in cases}
-    found = declared(config)
-    declared_entries: list[Pool | Family] = [*found.pools, *found.families]
-    for entry in declared_entries:
-        if entry.name not in looked_at:
+def require_checks(config: pytest.Config) -> None:
+    """`UsageError` for a declared pool, family or known failure that no check looks at.
+
+    What counts is what was generated, not what was selected from it.
+    """
+    found, checked = declared(config), config.stash[_CHECKED]
+    owners = {owner for owner, _, _ in checked}
+    entries: list[Pool | Family] = [*found.pools, *found.families]
+    for entry in entries:
+        if entry.name not in owners:
             raise pytest.UsageError(
                 f"{type(entry).__name__} {entry.name!r} has no check: the suite was collected "
                 "without those that apply to it; use `from conformance.suite import *`"
             )
+    known = [(p.name, p.name, clause) for p in found.pools for clause in p.known]
+    known += [
+        (f.name, name, clause)
+        for f in found.families
+        for name in f.known
+        for clause in f.known[name]
+    ]
+    for owner, name, clause in known:
+        if (owner, name, clause) not in checked:
+            raise pytest.UsageError(f"known[{clause!r}] of {name!r}: no check of it was collected")
 
 
 def require_moved_rows(config: pytest.Config, case: Any) -> None:
     """Fail a check of offload and reload that restored no row: it would have seen nothing."""
     replayed = config.getoption("--kv-replay") is not None
     moves = "offload" in case.clause.needs
-    if moves and not replayed and not case.tally.rows:
+    if moves and not replayed and not case.is_known and not case.tally.rows:
         pytest.fail(
             f"{case.clause.id}: no row of pool {case.pool.name!r} was reloaded and compared in "
             f"{case.tally.programs} programs ({case.tally.known} met a known failure)",

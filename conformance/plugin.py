@@ -53,20 +53,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for argument in ARGUMENTS:
         if argument in metafunc.fixturenames:
             clause = contract.find_clause(metafunc.function.__name__.removeprefix("test_"))
-            cases = declared.cases_of(metafunc.config, clause)
-            metafunc.parametrize(argument, [declared.as_param(metafunc.config, c) for c in cases])
+            try:
+                params = declared.params_of(metafunc.config, clause)
+            except pytest.UsageError as error:
+                pytest.exit(f"{error}", returncode=pytest.ExitCode.USAGE_ERROR)
+            metafunc.parametrize(argument, params or [pytest.param(None, id="nothing")])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # A check that applies to nothing declared is generated once, without a case.
+    # A check that applies to nothing that is declared was generated once, without a case.
     nothing = [item for item in items if _is_check(item) and case_of(item) is None]
     if nothing:
         config.hook.pytest_deselected(items=nothing)
         items[:] = [item for item in items if item not in nothing]
-    cases = [case for case in map(case_of, items) if case is not None]
-    if cases:
-        declared.require_checks(config, cases)
+    if any(case_of(item) is not None for item in items):
+        declared.require_checks(config)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -101,7 +101,8 @@ def members(family: Family) -> Members:
     ]
     classes = [c for c in classes if not _within(c.__module__, _exempt_names(family))]
     classes.sort(key=qualified)
-    return Members(tuple(classes), unimportable, tuple(_stale(family, classes)))
+    stale = [key for key in _stale(family, classes) if not _within(key, unimportable)]
+    return Members(tuple(classes), unimportable, tuple(stale))
 
 
 def is_exempt(family: Family, cls: type) -> bool:
@@ -165,5 +166,5 @@ def _stale(family: Family, classes: Sequence[type]) -> Iterator[str]:
 def _is_module(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
+    except Exception:  # its parent cannot be imported
         return False

@@ -136,9 +136,13 @@ def family() -> Family:
             if build.exists(name)
         },
         known={
-            "UnifiedDraftKVPool": {keyword: ONLY_RAISES},
-            "PageInterleaveDSATokenToKVPool": {keyword: ONLY_RAISES},
-            "MiniMaxM3Nvfp4IndexKPool": {keyword: SUB_POOL},
+            name.rpartition(".")[2]: {keyword: known}
+            for name, known in (
+                ("unified_draft_pool.UnifiedDraftKVPool", ONLY_RAISES),
+                ("page_interleave_pool.PageInterleaveDSATokenToKVPool", ONLY_RAISES),
+                ("minimax_m3_nvfp4_pool.MiniMaxM3Nvfp4IndexKPool", SUB_POOL),
+            )
+            if build.exists(name)
         },
     )
 

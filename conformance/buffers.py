@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any, Literal
@@ -118,14 +118,46 @@ def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory
     buffers = [_buffer(name, tensors, geometry) for name, tensors in groups.items()]
     order: dict[Role, int] = {"payload": 0, "companion": 1, "state": 2}
     buffers.sort(key=lambda b: order[b.role])
-    declared_storages = {_storage(rows) for buffer in buffers for rows in buffer.rows}
-    unaccounted = [p for p, tensor in owned.items() if _storage(tensor) not in declared_storages]
-    every = declared_storages | {_storage(tensor) for _, tensor in reached}
-    return Inventory(tuple(buffers), tuple(unaccounted), frozenset(every))
+    storages = frozenset(_storage(tensor) for _, tensor in reached)
+    storages |= {_storage(rows) for buffer in buffers for rows in buffer.rows}
+    return Inventory(tuple(buffers), tuple(_unaccounted(owned, buffers)), storages)
 
 
 def _storage(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _unaccounted(owned: Mapping[str, Tensor], buffers: Sequence[Buffer]) -> Iterator[str]:
+    """The paths of tensors that share no byte with any buffer."""
+    rows_in: dict[int, list[Tensor]] = {}
+    for buffer in buffers:
+        for rows in buffer.rows:
+            rows_in.setdefault(_storage(rows), []).append(rows)
+    for path, tensor in owned.items():
+        rows_here = rows_in.get(_storage(tensor), [])
+        if sum(rows.nbytes for rows in rows_here) >= tensor.untyped_storage().nbytes() > 0:
+            continue  # the usual case: buffers fill the storage
+        used = ByteMap(tensor)
+        for rows in rows_here:
+            used.bytes_of(rows).fill_(True)
+        if not bool(used.bytes_of(tensor).any()):
+            yield path
+
+
+class ByteMap:
+    """One flag for each byte of a tensor's storage."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.flags = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.bool)
+
+    def bytes_of(self, tensor: Tensor) -> Tensor:
+        """The flags of the bytes that `tensor`, in this storage, is made of: a view."""
+        size = tensor.itemsize
+        return self.flags.as_strided(
+            (*tensor.shape, size),
+            (*(step * size for step in tensor.stride()), 1),
+            tensor.storage_offset() * size,
+        )
 
 
 def _row_axes(tensor: Tensor, geometry: Geometry) -> list[tuple[int, Unit]]:
@@ -140,11 +172,12 @@ def _row_axes(tensor: Tensor, geometry: Geometry) -> list[tuple[int, Unit]]:
 def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Tensor]]:
     """Tensors with a row axis, by attribute: one a layer, or one with layers on its axis 0."""
     groups: dict[str, list[Tensor]] = {}
-    whole = _without_views(owned)
-    for path, tensor in owned.items():
-        axes = _row_axes(tensor, geometry)
-        if len(axes) != 1 or path not in whole:
+    with_rows = {path: t for path, t in owned.items() if len(_row_axes(t, geometry)) == 1}
+    whole = _without_views(with_rows)
+    for path, tensor in with_rows.items():
+        if path not in whole:
             continue
+        axes = _row_axes(tensor, geometry)
         if axes[0][0] == 0:
             groups.setdefault(re.sub(r"\[\d+\]$", "", path), []).append(tensor)
         elif axes[0][0] == 1:
@@ -156,21 +189,16 @@ def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Te
     }
 
 
-def _without_views(owned: Mapping[str, Tensor]) -> set[str]:
-    """The paths of tensors that do not lie within another one's memory."""
-    kept: dict[str, tuple[int, int]] = {}
-    spans = {path: _span(tensor) for path, tensor in owned.items()}
-    for path, (start, end) in sorted(spans.items(), key=lambda s: s[1][0] - s[1][1]):
-        if not any(first <= start and end <= last for first, last in kept.values()):
-            kept[path] = (start, end)
-    return set(kept)
-
-
-def _span(tensor: Tensor) -> tuple[int, int]:
-    """The addresses from the first byte of a tensor to behind its last."""
-    reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    start = tensor.data_ptr()
-    return start, start + (reach + 1) * tensor.itemsize
+def _without_views(rows: Mapping[str, Tensor]) -> set[str]:
+    """The paths of tensors that are not wholly made of bytes of larger ones."""
+    kept: set[str] = set()
+    maps: dict[int, ByteMap] = {}
+    for path, tensor in sorted(rows.items(), key=lambda item: -item[1].nbytes):
+        flags = maps.setdefault(_storage(tensor), ByteMap(tensor)).bytes_of(tensor)
+        if not bool(flags.all()):
+            kept.add(path)
+            flags.fill_(True)
+    return kept
 
 
 def _short_name(path: str) -> str:

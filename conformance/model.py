@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,12 +18,14 @@ from conformance.programs import Rows
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The cells that one request occupies, as ids of each unit; `tail` are the slots behind
-    its last token in that token's page, which a pool may restore with the page."""
+    its last token in that token's page, which a pool may restore with the page; `partial`
+    are the places in `page` of pages that it occupies in part."""
 
     token: Tensor
     page: Tensor
     state: Tensor
     tail: Tensor
+    partial: Tensor
 
     def of(self, unit: Unit) -> Tensor:
         """The ids `[n]` of this unit."""
@@ -134,10 +137,13 @@ class Model:
         )
 
     def restore(self, saved: Saved, cells: Cells) -> None:
-        """Expect `saved` in `cells`; the tail may hold what it held or what was saved."""
+        """Expect `saved` in `cells`; the tail may hold what it held or what was saved, and
+        so may each byte of a page occupied in part, where its slots are not known."""
         for number, image in enumerate(self.expected):
             ids = cells.of(image.buffer.addressed_by)
-            if ids.numel():
+            if image.buffer.addressed_by == "page" and cells.partial.numel():
+                _restore_pages(image, ids, cells.partial, saved.cells[number])
+            elif ids.numel():
                 image.scatter(ids, saved.cells[number])
             if cells.tail.numel() and image.buffer.addressed_by == "token":
                 _accept_tail(image, cells.tail, saved.tails[number])
@@ -215,11 +221,21 @@ def _cells(
     def ids(values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=device)
 
-    pages = list(dict.fromkeys(row // page_size for row in rows))
+    occupied = Counter(row // page_size for row in rows)
+    pages = list(occupied)
+    partial = [at for at, page in enumerate(pages) if occupied[page] < page_size]
     tail: Sequence[int] = ()
     if paged and rows:
         tail = range(rows[-1] + 1, (pages[-1] + 1) * page_size)
-    return Cells(ids(rows), ids(pages), ids([] if state is None else [state]), ids(tail))
+    states = [] if state is None else [state]
+    return Cells(ids(rows), ids(pages), ids(states), ids(tail), ids(partial))
+
+
+def _restore_pages(image: Image, pages: Tensor, partial: Tensor, saved: Tensor) -> None:
+    is_, old = image.buffer.gather(pages[partial]), image.gather(pages[partial])
+    image.scatter(pages, saved)
+    must = saved[:, partial]
+    image.scatter(pages[partial], torch.where((is_ == old) | (is_ == must), is_, must))
 
 
 def _accept_tail(image: Image, tail: Tensor, saved: Tensor) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 _LEAVES = (str, bytes, int, float, type, ModuleType, torch.dtype, torch.device, torch.Size)
+_FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
 _LEAF_TYPES = frozenset((*_LEAVES, bool, type(None)))
 
 
@@ -38,11 +39,11 @@ def tensors_in(root: object, skip: object = None) -> Iterator[tuple[str, Tensor]
 
 
 def _children(path: str, value: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple | set | frozenset | deque):
         return ((f"{path}[{index}]", item) for index, item in enumerate(value))
     if isinstance(value, Mapping):
         return ((f"{path}[{key!r}]", item) for key, item in value.items())
-    if callable(value) and not isinstance(value, nn.Module) and not dataclasses.is_dataclass(value):
+    if isinstance(value, _FUNCTIONS):
         return ()
     prefix = f"{path}." if path else ""
     return ((f"{prefix}{name}", getattr(value, name, None)) for name in _attributes(value))

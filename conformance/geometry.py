@@ -199,4 +199,8 @@ def _parse_value(name: str, value: str) -> Any:
         sizes = tuple(int(part) for part in value.split("x"))
     except ValueError:
         raise ValueError(f"geometry: {name}={value!r} is not a whole number") from None
-    return sizes if name.endswith("_shape") else sizes[0]
+    if name.endswith("_shape"):
+        return sizes
+    if len(sizes) > 1:
+        raise ValueError(f"geometry: {name}={value!r} is not one whole number")
+    return sizes[0]

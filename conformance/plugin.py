@@ -17,6 +17,7 @@ from conformance.report.reporter import Reporter
 
 ARGUMENTS = ("kv_case", "kv_class")
 """The arguments by which a check of the suite is known."""
+PROBLEM = pytest.StashKey[pytest.UsageError]()
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -56,19 +57,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             try:
                 params = declared.params_of(metafunc.config, clause)
             except pytest.UsageError as error:
-                pytest.exit(f"{error}", returncode=pytest.ExitCode.USAGE_ERROR)
+                # Raised here it would come with a traceback of pytest's; see below.
+                metafunc.config.stash[PROBLEM], params = error, []
             metafunc.parametrize(argument, params or [pytest.param(None, id="nothing")])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # A check that applies to nothing that is declared was generated once, without a case.
-    nothing = [item for item in items if _is_check(item) and case_of(item) is None]
-    if nothing:
-        config.hook.pytest_deselected(items=nothing)
-        items[:] = [item for item in items if item not in nothing]
-    if any(case_of(item) is not None for item in items):
-        declared.require_checks(config)
+    if PROBLEM not in config.stash and any(case_of(item) is not None for item in items):
+        try:
+            declared.require_checks(config)
+        except pytest.UsageError as error:
+            config.stash[PROBLEM] = error
+    if PROBLEM not in config.stash:
+        # A check that applies to nothing that is declared was generated once, without a case.
+        nothing = [item for item in items if _is_check(item) and case_of(item) is None]
+        if nothing:
+            config.hook.pytest_deselected(items=nothing)
+            items[:] = [item for item in items if item not in nothing]
+    elif not hasattr(config, "workerinput"):
+        raise config.stash[PROBLEM]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # A worker of xdist that raises at collection takes the whole session down with it.
+    if PROBLEM in item.config.stash and _is_check(item):
+        pytest.fail(str(item.config.stash[PROBLEM]), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -47,7 +47,7 @@ class Known:
     `reason` is a sentence for the reader of the table; `link` a public report, where one
     exists. `witness` is a program in text form that shows the failure; it is run each time,
     and when it no longer fails the run fails and asks for this entry to be deleted.
-    Signature clauses need no witness: the class itself is one.
+    Clauses on signatures and declarations need no witness: what they look at is one.
     """
 
     reason: str
@@ -133,6 +133,8 @@ class Pool:
                     f"Pool {name!r}: {constraint} must be a sequence of allowed values, "
                     f"got {values!r}"
                 )
+            for value in values:
+                _check_size(f"Pool {name!r}: {constraint}", constraint, value)
         values_of = {
             "name": name,
             "make": make,
@@ -205,6 +207,17 @@ def _check_name(what: str, name: object) -> None:
         )
 
 
+def _check_size(what: str, constraint: str, value: object) -> None:
+    if constraint == "dtypes":
+        # By name: this module does not import torch.
+        if type(value).__name__ != "dtype":
+            raise TypeError(f"{what}: {value!r} is not a torch dtype")
+    elif not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what}: {value!r} is not a whole number")
+    elif value < (0 if constraint == "first_layers" else 1):
+        raise ValueError(f"{what}: {value!r} is too small")
+
+
 def _check_member(what: str, value: str, allowed: Collection[str]) -> None:
     if value not in allowed:
         raise ValueError(f"{what} {value!r} does not exist{did_you_mean(str(value), allowed)}")
@@ -220,5 +233,6 @@ def _check_known(what: str, clause_id: str, entry: object, *, signature: bool = 
     if signature != (clause.subject == "signatures"):
         place = "Family" if clause.subject == "signatures" else "Pool"
         raise ValueError(f"{what}: {clause_id} belongs in the known of a {place}")
-    if not signature and entry.witness is None:
+    has_programs = clause.subject not in ("signatures", "declarations")
+    if has_programs and entry.witness is None:
         raise ValueError(f"{what}: known[{clause_id!r}] needs a witness program")

@@ -70,7 +70,8 @@ class Offload:
     form: Form = PLAIN
 
     def __str__(self) -> str:
-        part = "" if self.stop is None else f"[{self.start}:{self.stop}]"
+        stop = "" if self.stop is None else self.stop
+        part = f"[{self.start}:{stop}]" if self.start or self.stop is not None else ""
         state = _state_text(self.state)
         return f"offload {self.request}{part} as {self.copy}{state}{self.form}"
 
@@ -159,7 +160,7 @@ _GRAMMAR: tuple[tuple[str, Callable[[dict[str, str]], Step]], ...] = (
         lambda m: Claim(m["name"], _parse_rows(m["rows"])),
     ),
     (
-        r"offload (?P<name>\w+)(?:\[(?P<start>\d+):(?P<stop>\d+)\])? as (?P<copy>\w+)" + _TAIL,
+        r"offload (?P<name>\w+)(?:\[(?P<start>\d+):(?P<stop>\d*)\])? as (?P<copy>\w+)" + _TAIL,
         lambda m: Offload(
             m["name"],
             m["copy"],

@@ -60,7 +60,8 @@ class Script:
             return None
         if self.state == "always":
             return self.other_state()
-        drawn = draw_index(self.draw, self.geometry.state_size * 3 // 2)
+        size = self.geometry.state_size
+        drawn = draw_index(self.draw, size + 1 + size // 2)
         return None if drawn == 0 or drawn > self.geometry.state_size else drawn
 
     def forms(self) -> tuple[Form, Form]:
@@ -162,7 +163,10 @@ def split(s: Script) -> None:
     """One request in two parts, each with a copy of its own."""
     rows, start = draw_rows(s.draw, s.space)
     if len(rows) == 1:
-        rows, start = draw_rows_like(s.draw, s.space, 3, start=0), 0
+        rows, start = draw_rows_like(s.draw, s.space, min(3, s.geometry.size), start=0), 0
+    if len(rows) == 1:  # the pool has no more
+        other_rows(s)
+        return
     target = s.elsewhere(rows, start)
     at = 1 + draw_index(s.draw, len(rows) - 1)
     write = s.write(rows)
@@ -276,7 +280,7 @@ def foreign_copy(s: Script) -> None:
     """A copy made by a pool with one layer more."""
     rows, start = draw_rows(s.draw, s.space)
     if start:
-        rows, start = draw_rows_like(s.draw, s.space, 3, 0), 0
+        rows, start = draw_rows_like(s.draw, s.space, min(3, s.geometry.size), 0), 0
     write = s.write(rows)
     copy = s.offload(write)
     s.overwrite()

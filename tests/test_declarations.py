@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import pytest
+import torch
 
 from conformance import Family, Known, Pool
 from conformance.contract import CLAUSES, applies, find_clause
@@ -90,7 +91,8 @@ def test_name_that_cannot_be_a_test_id(name: Any) -> None:
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_every_constraint_is_accepted(constraint: str) -> None:
-    assert pool(**{constraint: [9]}).constraints == {constraint: (9,)}
+    value = torch.float16 if constraint == "dtypes" else 9
+    assert pool(**{constraint: [value]}).constraints == {constraint: (value,)}
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_cuda_where_there_is_none(downstream: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     result = downstream(f"[{TOKEN}]", "--kv-device=cuda:1", "-k", "accounted")
     assert result.ret != 0
-    assert "--kv-device=cuda:1: torch sees no CUDA device" in result.stdout.str()
+    assert "--kv-device=cuda:1: torch sees no CUDA device" in result.stderr.str()
 
 
 @pytest.mark.parametrize("version", ["0", "2", "-1", "one", "1.0", ""])

@@ -28,6 +28,9 @@ def signature_of(cls: type, verb: str) -> Signature:
 
 def accepts_every_keyword(root: type, cls: type, verbs: Sequence[str]) -> Iterator[str]:
     """Every optional parameter of the root can be passed by keyword to the override."""
+    for verb in verbs:
+        if hasattr(root, verb) and not callable(getattr(cls, verb)):
+            yield f"{verb} is {getattr(cls, verb)!r}, not a method"
     for verb, ours, theirs in _pairs(root, cls, verbs):
         for name, parameter in ours.parameters.items():
             optional = parameter.default is not Parameter.empty and parameter.kind in _KEYWORD
@@ -47,6 +50,12 @@ def binds_by_position(root: type, cls: type, verbs: Sequence[str]) -> Iterator[s
                 yield (
                     f"{verb}{theirs}: positional argument {place + 1} is {name} on "
                     f"{root.__name__}, here {name} is argument {places[name] + 1}"
+                )
+            elif name not in places and place < room and _optional(parameter) and not missing:
+                other = _positional(theirs)[place].name
+                yield (
+                    f"{verb}{theirs}: positional argument {place + 1} is {name} on "
+                    f"{root.__name__}, here it is {other}"
                 )
             elif place >= room and not missing and not _takes_any(theirs, Parameter.VAR_POSITIONAL):
                 yield f"{verb}{theirs} takes {room} positional arguments, {name} is one more"
@@ -70,6 +79,8 @@ def requires_nothing_more(root: type, cls: type, verbs: Sequence[str]) -> Iterat
 
 def pair_agrees(root: type, cls: type, verbs: Sequence[str]) -> Iterator[str]:
     """A keyword added to one of offload and reload (the first two verbs) is on the other."""
+    if not all(callable(getattr(cls, verb)) for verb in verbs[:2]):
+        return
     pair = [(verb, signature_of(cls, verb)) for verb in verbs[:2]]
     for (verb, has), (other, lacks) in (pair, pair[::-1]):
         inherited = signature_of(root, verb).parameters
@@ -117,12 +128,17 @@ def _pairs(
 ) -> Iterator[tuple[str, Signature, Signature]]:
     """Each verb that `cls` overrides: the root's signature and its own."""
     for verb in verbs:
-        if hasattr(root, verb) and getattr(cls, verb) is not getattr(root, verb):
+        method = getattr(cls, verb, None)
+        if hasattr(root, verb) and callable(method) and method is not getattr(root, verb):
             yield verb, signature_of(root, verb), signature_of(cls, verb)
 
 
 def _positional(signature: Signature) -> list[Parameter]:
     return [p for p in signature.parameters.values() if p.kind in _POSITIONAL]
+
+
+def _optional(parameter: Parameter) -> bool:
+    return parameter.default is not Parameter.empty
 
 
 def _takes_any(signature: Signature, kind: object) -> bool:

@@ -32,14 +32,23 @@ Downstream = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def downstream(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Downstream]:
-    """`downstream(entries, *options, classes="", body=...)`: the result of one pytest run."""
+def fresh_suite(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The suite is imported anew by what runs inside the test, and the profile is put back.
+
+    A check takes its settings from the profile that is active when the suite is imported.
+    """
     settings.register_profile("as-before", settings())
-    # A check takes its settings from the profile that is active when the suite is imported.
     if hasattr(conformance, "suite"):
         monkeypatch.setattr(conformance, "suite", conformance.suite)
     for name in [name for name in sys.modules if name.startswith("conformance.suite")]:
         monkeypatch.delitem(sys.modules, name)
+    yield
+    settings.load_profile("as-before")
+
+
+@pytest.fixture
+def downstream(pytester: pytest.Pytester, fresh_suite: None) -> Downstream:
+    """`downstream(entries, *options, classes="", body=...)`: the result of one pytest run."""
 
     def run(
         entries: str,
@@ -51,5 +60,4 @@ def downstream(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> It
         pytester.makepyfile(test_kv=body)
         return pytester.runpytest_inprocess("-q", *options)
 
-    yield run
-    settings.load_profile("as-before")
+    return run

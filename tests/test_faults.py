@@ -27,13 +27,7 @@ def pytest_kv_pools():
 """
 
 
-@pytest.fixture(autouse=True)
-def active_profile_kept() -> object:
-    from hypothesis import settings
-
-    settings.register_profile("as-before", settings())
-    yield
-    settings.load_profile("as-before")
+pytestmark = pytest.mark.usefixtures("fresh_suite")
 
 
 def run(pytester: pytest.Pytester, fault: Fault, *options: str) -> list[dict]:

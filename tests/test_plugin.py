@@ -27,13 +27,7 @@ NARROW = 'Pool("narrow", partial(make_mla, cls=NarrowHostRows), kind="mla"{more}
 QUIET = ("-p", "no:cacheprovider", "-q")
 
 
-@pytest.fixture(autouse=True)
-def active_profile_kept() -> object:
-    from hypothesis import settings
-
-    settings.register_profile("as-before", settings())
-    yield
-    settings.load_profile("as-before")
+pytestmark = pytest.mark.usefixtures("fresh_suite")
 
 
 @pytest.fixture

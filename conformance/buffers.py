@@ -103,11 +103,12 @@ def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory
     declared tensor without such an axis, or whose rows are not contiguous in memory.
     """
     reached = list(tensors_in(pool))
+    device_type = torch.device(geometry.device).type
     owned = {
         path: tensor
         for path, tensor in reached
         if tensor.numel()
-        and tensor.device.type == torch.device(geometry.device).type
+        and tensor.device.type == device_type
         and not any(fnmatch(path, pattern) for pattern in adapter.metadata)
     }
     declared = adapter.buffers(pool)
@@ -172,15 +173,14 @@ def _row_axes(tensor: Tensor, geometry: Geometry) -> list[tuple[int, Unit]]:
 def _group(owned: Mapping[str, Tensor], geometry: Geometry) -> dict[str, list[Tensor]]:
     """Tensors with a row axis, by attribute: one a layer, or one with layers on its axis 0."""
     groups: dict[str, list[Tensor]] = {}
-    with_rows = {path: t for path, t in owned.items() if len(_row_axes(t, geometry)) == 1}
+    axes = {path: _row_axes(tensor, geometry) for path, tensor in owned.items()}
+    with_rows = {path: tensor for path, tensor in owned.items() if len(axes[path]) == 1}
     whole = _without_views(with_rows)
     for path, tensor in with_rows.items():
-        if path not in whole:
-            continue
-        axes = _row_axes(tensor, geometry)
-        if axes[0][0] == 0:
+        ((axis, _),) = axes[path]
+        if path in whole and axis == 0:
             groups.setdefault(re.sub(r"\[\d+\]$", "", path), []).append(tensor)
-        elif axes[0][0] == 1:
+        elif path in whole and axis == 1:
             groups[path] = list(tensor)
     short = [_short_name(path) for path in groups]
     return {
@@ -194,7 +194,10 @@ def _without_views(rows: Mapping[str, Tensor]) -> set[str]:
     kept: set[str] = set()
     maps: dict[int, ByteMap] = {}
     for path, tensor in sorted(rows.items(), key=lambda item: -item[1].nbytes):
-        flags = maps.setdefault(_storage(tensor), ByteMap(tensor)).bytes_of(tensor)
+        at = _storage(tensor)
+        if at not in maps:
+            maps[at] = ByteMap(tensor)
+        flags = maps[at].bytes_of(tensor)
         if not bool(flags.all()):
             kept.add(path)
             flags.fill_(True)

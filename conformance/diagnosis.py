@@ -8,7 +8,7 @@ plainest clause there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from conformance.geometry import Geometry
@@ -116,9 +116,9 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_T
     target = rows if reload is None else reload.rows
     start = rows[0] % geometry.page_size if rows and pool.ids == "page" else 0
 
-    def at(source: Callable[[Rows], Rows], to: Callable[[Rows], Rows]) -> _Trip:
-        moved = None if reload is None else replace(reload, rows=to(target))
-        return geometry, replace(write, rows=source(rows)), offload, moved
+    def at(source: Rows, to: Rows) -> _Trip:
+        moved = None if reload is None else replace(reload, rows=to)
+        return geometry, replace(write, rows=source), offload, moved
 
     def aligned(rows: Rows) -> Rows:
         pages = dict.fromkeys(row // geometry.page_size for row in rows)
@@ -130,19 +130,13 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_T
         high = _last_run(geometry, 0, len(rows), geometry.page_size)
         yield (
             "runs_may_begin_mid_page",
-            [
-                at(aligned, aligned),
-                at(lambda _: low, lambda _: low),
-                at(lambda _: high, lambda _: high),
-            ],
+            [at(aligned(rows), aligned(target)), at(low, low), at(high, high)],
         )
     if kind in ("companion", "state", "outside"):
         return
     if not rows:
-        yield (
-            "empty_set_is_legal",
-            [at(lambda _: (geometry.page_size,), lambda _: (geometry.page_size,))],
-        )
+        one = (geometry.page_size,)
+        yield "empty_set_is_legal", [at(one, one)]
     plain = None if reload is None else replace(reload, form=PLAIN)
     yield "every_index_form_is_accepted", [(geometry, write, replace(offload, form=PLAIN), plain)]
     yield (
@@ -153,12 +147,9 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_T
     length = min(len(rows), geometry.size - block - start)
     if length > 0:
         first, last = _run(geometry, start, length), _last_run(geometry, start, length, block)
-        yield "any_rows_in_any_order", [at(lambda _: first, lambda _: last)]
+        yield "any_rows_in_any_order", [at(first, last)]
     if target != rows:
-        yield (
-            "reload_restores_other_rows",
-            [at(lambda r: r, lambda _: rows), at(lambda _: target, lambda r: r)],
-        )
+        yield "reload_restores_other_rows", [at(rows, rows), at(target, target)]
 
 
 def _run(geometry: Geometry, start: int, length: int) -> Rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.contract import Clause, Level, applies, find_clause
 from conformance.diagnosis import diagnose, smallest
 from conformance.geometry import Geometry, parse_geometry
-from conformance.pool import Pool
+from conformance.pool import Known, Pool
 from conformance.programs import Program, parse_program
 from conformance.runner import Tally, Trouble, run
 from conformance.scenarios import Scenario, StateUse, programs
@@ -32,12 +32,23 @@ class Case:
     _programs: SearchStrategy[tuple[Geometry, Program]] | None = None
 
     @property
-    def is_known(self) -> bool:
-        return self.clause.id in self.pool.known
+    def owner(self) -> str:
+        """The pool's name, under which the report counts this check."""
+        return self.pool.name
+
+    @property
+    def name(self) -> str:
+        """The pool's name, as the test id."""
+        return self.pool.name
+
+    @property
+    def known(self) -> Known | None:
+        """The declaration that this clause fails, if there is one."""
+        return self.pool.known.get(self.clause.id)
 
     def check(self, data: DataObject, scenario: Scenario, state: StateUse = "any") -> None:
         """Run one drawn program; or the replayed one, or the witness of a known failure."""
-        fixed = self.replay or (self.is_known and self.pool.known[self.clause.id].witness)
+        fixed = self.replay or (self.known and self.known.witness)
         if fixed:
             geometry, program = self.read(fixed)
         else:

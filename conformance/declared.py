@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.contract import LEVELS, VERSION, Clause, Level, applies
-from conformance.pool import Family, Known, Pool
+from conformance.pool import Family, Pool
 
 if TYPE_CHECKING:
     from conformance.case import Case
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Everything that `pytest_kv_pools` returned in this session."""
+    """Everything that `pytest_kv_pools` returned in this session, and what its pools showed
+    when each was built once: their classes, and the names of those with companions."""
 
     pools: tuple[Pool, ...]
     families: tuple[Family, ...]
     made: frozenset[type]
+    with_companions: frozenset[str]
 
 
 _DECLARED = pytest.StashKey[Declared]()
-_COMPANIONS = pytest.StashKey[frozenset[str]]()
 _CHECKED = pytest.StashKey[set[tuple[str, str, str]]]()
 
 
@@ -66,9 +67,7 @@ def declared(config: pytest.Config) -> Declared:
                 raise pytest.UsageError(f"pytest_kv_pools: two pools are named {name!r}")
         families = tuple(e for e in entries if isinstance(e, Family))
         _check_device(config)
-        made, companions = _probe(config, pools)
-        config.stash[_COMPANIONS] = companions
-        config.stash[_DECLARED] = Declared(pools, families, made)
+        config.stash[_DECLARED] = Declared(pools, families, *_probe(config, pools))
     return config.stash[_DECLARED]
 
 
@@ -130,7 +129,7 @@ def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
         )
         for pool in found.pools
         if applies(clause, level=_level(config, pool), version=version)
-        and clause.needs <= _offers(config, pool)
+        and clause.needs <= _offers(found, pool)
     ]
 
 
@@ -139,13 +138,13 @@ def _level(config: pytest.Config, entry: Pool | Family) -> Level:
     return level
 
 
-def _offers(config: pytest.Config, pool: Pool) -> set[str]:
+def _offers(found: Declared, pool: Pool) -> set[str]:
     offers = {"lacks"} if pool.lacks else set()
     if "offload" not in pool.lacks:
         offers.add("offload")
     if pool.ids == "page":
         offers.add("paged")
-    if pool.name in config.stash[_COMPANIONS]:
+    if pool.name in found.with_companions:
         offers.add("companions")
     if "state" not in pool.lacks:
         offers.add("state" if pool.has_state else "stateless")
@@ -155,35 +154,20 @@ def _offers(config: pytest.Config, pool: Pool) -> set[str]:
 def params_of(config: pytest.Config, clause: Clause) -> list[Any]:
     """The pytest parameters of the check of `clause`, one a case."""
     cases = cases_of(config, clause)
-    config.stash.setdefault(_CHECKED, set()).update((_owner(c), _name(c), clause.id) for c in cases)
+    config.stash.setdefault(_CHECKED, set()).update((c.owner, c.name, clause.id) for c in cases)
     return [_param(config, case) for case in cases]
-
-
-def _owner(case: Case | ClassCase) -> str:
-    """The name of the pool or family that a case belongs to."""
-    return case.pool.name if hasattr(case, "pool") else case.family.name
-
-
-def _name(case: Case | ClassCase) -> str:
-    return case.pool.name if hasattr(case, "pool") else case.name
-
-
-def _known_of(case: Case | ClassCase) -> Known | None:
-    entries = case.pool.known if hasattr(case, "pool") else case.family.known.get(case.name, {})
-    return entries.get(case.clause.id)
 
 
 def _param(config: pytest.Config, case: Case | ClassCase) -> Any:
     """A known failure is a strict xfail."""
     from conformance.violation import violation_of
 
-    known = _known_of(case)
-    if known is None or config.getoption("--kv-replay"):
-        return pytest.param(case, id=_name(case))
-    reason = f"known: {known}; if it passes now, delete this entry of `known`"
+    if case.known is None or config.getoption("--kv-replay"):
+        return pytest.param(case, id=case.name)
+    reason = f"known: {case.known}; if it passes now, delete this entry of `known`"
     expected = violation_of(case.clause.id)
     mark = pytest.mark.xfail(strict=True, raises=expected, reason=reason)
-    return pytest.param(case, id=_name(case), marks=mark)
+    return pytest.param(case, id=case.name, marks=mark)
 
 
 def require_checks(config: pytest.Config) -> None:
@@ -216,7 +200,7 @@ def require_moved_rows(config: pytest.Config, case: Any) -> None:
     """Fail a check of offload and reload that restored no row: it would have seen nothing."""
     replayed = config.getoption("--kv-replay") is not None
     moves = "offload" in case.clause.needs
-    if moves and not replayed and not case.is_known and not case.tally.rows:
+    if moves and not replayed and case.known is None and not case.tally.rows:
         pytest.fail(
             f"{case.clause.id}: no row of pool {case.pool.name!r} was reloaded and compared in "
             f"{case.tally.programs} programs ({case.tally.known} met a known failure)",

@@ -155,7 +155,7 @@ class Pool:
         return self.kind == "hybrid"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Family:
     """A root class, all of whose subclasses are held to its signatures.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from json import dumps, loads
 from typing import Any, ClassVar, Literal
 
@@ -43,25 +43,22 @@ class Outcome:
         status: Status = "known" if hasattr(report, "wasxfail") else "passed"
         if report.failed:
             status = "failed"
-        if hasattr(case, "pool"):
-            tally = case.tally
-            subject: Literal["pool", "family"] = "pool"
-            name, lacks = case.pool.name, tuple(sorted(case.pool.lacks))
-            counts = (tally.programs, tally.reloads, tally.rows, tally.known)
-            exempt = False
-        else:
-            subject, name, lacks, counts = "family", case.family.name, (), (0, 0, 0, 0)
-            exempt = case.is_exempt
+        is_pool = hasattr(case, "pool")
+        done = astuple(case.tally) if is_pool else (0, 0, 0, 0)
+        programs, reloads, rows, known_hits = done
         return cls(
-            subject,
-            name,
-            name if subject == "pool" else case.name,
+            "pool" if is_pool else "family",
+            case.owner,
+            case.name,
             case.clause.id,
             status,
             tuple(dict.fromkeys(accused)) if report.failed else (),
-            *counts,
-            lacks,
-            exempt,
+            programs,
+            reloads,
+            rows,
+            known_hits,
+            tuple(sorted(case.pool.lacks)) if is_pool else (),
+            not is_pool and case.is_exempt,
             report.duration,
             str(getattr(report, "wasxfail", "")) or (report.longreprtext if report.failed else ""),
         )

@@ -8,10 +8,11 @@ import inspect
 import pkgutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from conformance.contract import Clause
-from conformance.pool import Family
+from conformance.pool import Family, Known
 from conformance.signatures.live import RULES
 from conformance.violation import violation
 
@@ -36,6 +37,16 @@ class ClassCase:
     cls: type | None = None
     covered: bool = False
     problem: str = field(default="")
+
+    @property
+    def owner(self) -> str:
+        """The family's name, under which the report counts this check."""
+        return self.family.name
+
+    @property
+    def known(self) -> Known | None:
+        """The declaration that this class breaks this clause, if there is one."""
+        return self.family.known.get(self.name, {}).get(self.clause.id)
 
     @property
     def is_exempt(self) -> bool:
@@ -86,6 +97,7 @@ def class_cases(family: Family, clause: Clause, made: Collection[type]) -> list[
     return cases
 
 
+@lru_cache(maxsize=64)
 def members(family: Family) -> Members:
     """Import the family's packages and list its classes, in a stable order.
 

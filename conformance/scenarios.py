@@ -62,7 +62,7 @@ class Script:
             return self.other_state()
         size = self.geometry.state_size
         drawn = draw_index(self.draw, size + 1 + size // 2)
-        return None if drawn == 0 or drawn > self.geometry.state_size else drawn
+        return None if drawn == 0 or drawn > size else drawn
 
     def forms(self) -> tuple[Form, Form]:
         """How ids are passed to offload and to reload; a state id is 0-dim in both or neither."""
@@ -90,6 +90,13 @@ class Script:
         state = None if of.state is None else self.other_state()
         self.steps.append(Reload(copy, rows, state, form))
 
+    def saved(self, rows: Rows) -> tuple[Write, str]:
+        """A new request in `rows`, offloaded, and its rows overwritten: the write, the copy."""
+        write = self.write(rows)
+        copy = self.offload(write)
+        self.overwrite()
+        return write, copy
+
     def other_state(self) -> int:
         return draw_state(self.draw, self.geometry)
 
@@ -107,20 +114,15 @@ def other_rows(s: Script) -> None:
     """Saved from some rows, reloaded into others."""
     rows, start = draw_rows(s.draw, s.space)
     target = s.elsewhere(rows, start)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     s.reload(copy, target, write)
 
 
 def same_rows(s: Script) -> None:
     """Saved from some rows and reloaded into them: the identity case."""
     rows, _ = draw_rows(s.draw, s.space)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
-    state = write.state
-    s.steps.append(Reload(copy, rows, state))
+    write, copy = s.saved(rows)
+    s.steps.append(Reload(copy, rows, write.state))
 
 
 def every_form(s: Script) -> None:
@@ -138,9 +140,7 @@ def repeated(s: Script) -> None:
     """One copy, reloaded twice into different rows."""
     rows, start = draw_rows(s.draw, s.space)
     first, second = s.elsewhere(rows, start), s.elsewhere(rows, start)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     s.reload(copy, first, write)
     s.overwrite()
     s.reload(copy, second, write)
@@ -226,9 +226,7 @@ def draw_geometry(draw: Draw, pool: Pool, device: str) -> Geometry:
 
 def _refusal(s: Script, illegal: Callable[[Rows], Rows], *, form: Form = PLAIN) -> None:
     rows, start = draw_rows(s.draw, s.space)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     if draw_index(s.draw, 2):
         s.steps.append(Claim("bad", illegal(rows)))
         s.steps.append(Refuse(Offload("bad", "none", write.state, form=form)))
@@ -265,12 +263,10 @@ def wrong_dtype(s: Script) -> None:
 
 
 def wrong_length(s: Script) -> None:
-    """A copy reloaded into fewer rows, or into one more."""
+    """A copy reloaded into fewer rows, or into none."""
     rows, start = draw_rows(s.draw, s.space)
     target = s.elsewhere(rows, start)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     keep = draw_index(s.draw, len(rows))
     s.steps.append(Refuse(Reload(copy, target[:keep], write.state)))
     s.reload(copy, target, write)
@@ -281,9 +277,7 @@ def foreign_copy(s: Script) -> None:
     rows, start = draw_rows(s.draw, s.space)
     if start:
         rows, start = draw_rows_like(s.draw, s.space, min(3, s.geometry.size), 0), 0
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     s.steps.append(Foreign("foreign", len(rows)))
     s.steps.append(Refuse(Reload("foreign", rows)))
     s.reload(copy, s.elsewhere(rows, start), write)
@@ -292,9 +286,7 @@ def foreign_copy(s: Script) -> None:
 def unwanted_state(s: Script) -> None:
     """State ids given to a pool without state."""
     rows, start = draw_rows(s.draw, s.space)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     call = Offload(write.request, "none", 1), Reload(copy, rows, 1)
     s.steps.append(Refuse(call[draw_index(s.draw, 2)]))
     s.reload(copy, s.elsewhere(rows, start), write)
@@ -303,9 +295,7 @@ def unwanted_state(s: Script) -> None:
 def state_mismatch(s: Script) -> None:
     """A copy with state reloaded without, or the other way round."""
     rows, start = draw_rows(s.draw, s.space)
-    write = s.write(rows)
-    copy = s.offload(write)
-    s.overwrite()
+    write, copy = s.saved(rows)
     state = s.other_state() if write.state is None else None
     s.steps.append(Refuse(Reload(copy, rows, state)))
     s.reload(copy, s.elsewhere(rows, start), write)

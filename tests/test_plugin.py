@@ -7,37 +7,18 @@ import re
 
 import pytest
 
-CONFTEST = """
-from functools import partial
-from hypothesis import Phase, settings
-from conformance import Family, Known, Pool
-from reference_pools import KVPool, MLAPool
-from reference_pools.broken.sglang_37534 import NarrowHostRows
-from reference_pools.declarations import make_dsa, make_mla, make_token
-
-settings.register_profile("few", max_examples=10, database=None, derandomize=True)
-settings.load_profile("few")
-
-def pytest_kv_pools():
-    return [{entries}]
-"""
 TOKEN = 'Pool("token", make_token, kind="token")'
 MLA = 'Pool("mla", make_mla, kind="mla")'
 NARROW = 'Pool("narrow", partial(make_mla, cls=NarrowHostRows), kind="mla"{more})'
-QUIET = ("-p", "no:cacheprovider", "-q")
-
-
-pytestmark = pytest.mark.usefixtures("fresh_suite")
+SUITE = "from conformance.suite import *"
 
 
 @pytest.fixture
-def engine(pytester: pytest.Pytester):
-    """Run the suite on these declarations, in this process, and return its result."""
+def engine(downstream):
+    """`downstream`, with the declarations as arguments."""
 
-    def run(*entries: str, options: tuple[str, ...] = (), body: str | None = None):
-        pytester.makeconftest(CONFTEST.format(entries=", ".join(entries)))
-        pytester.makepyfile(body or "from conformance.suite import *")
-        return pytester.runpytest_inprocess(*QUIET, *options)
+    def run(*entries: str, options: tuple[str, ...] = (), body: str = SUITE):
+        return downstream(f"[{', '.join(entries)}]", *options, body=body)
 
     return run
 
@@ -74,14 +55,11 @@ def test_table_and_report_of_a_passing_run(engine, pytester: pytest.Pytester) ->
     assert all(moved)
 
 
-def test_workers_give_the_same_table(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(CONFTEST.format(entries=f"{TOKEN}, {MLA}"))
-    pytester.makepyfile("from conformance.suite import *")
+def test_workers_give_the_same_table(engine, pytester: pytest.Pytester) -> None:
+    engine(TOKEN, MLA, options=("--collect-only",))  # writes the files
     tables = [
         [line for line in run.outlines if "17/17" in line]
-        for run in (
-            pytester.runpytest_subprocess(*QUIET, *options) for options in ((), ("-n", "2"))
-        )
+        for run in (pytester.runpytest_subprocess("-q", *options) for options in ((), ("-n", "2")))
     ]
     assert len(tables[0]) == 2
     assert tables[0] == tables[1]
@@ -154,8 +132,8 @@ def test_bad_option_is_named(engine, options: tuple[str, ...], message: str) -> 
 @pytest.mark.parametrize(
     ("entries", "body", "message"),
     [
-        ((TOKEN, TOKEN), None, "two pools are named 'token'"),
-        (("1",), None, "1 is not a Pool or a Family"),
+        ((TOKEN, TOKEN), SUITE, "two pools are named 'token'"),
+        (("1",), SUITE, "1 is not a Pool or a Family"),
         (
             (TOKEN,),
             "from conformance.suite.test_signatures import *",

@@ -12,7 +12,8 @@ usage: python -m conformance [PYTEST OPTION ...]   run the suite on the installe
        python -m conformance clauses               print the contract
 
 A run is repeatable: it passes --hypothesis-seed=0 unless you give another seed.
-Useful options: -n 2, -k NAME, --kv-device=cuda, --kv-report=FILE.json
+Useful options: -n 2, -k NAME, --kv-device=cuda, --kv-report=FILE.json, --kv-replay
+What failed is kept in .kv_cache, in the folder that it is run from.
 """
 
 
@@ -49,8 +50,16 @@ def _run(options: list[str]) -> int:
     suite = str(Path(__file__).parent / "suite")
     if not any(option.startswith("--hypothesis-seed") for option in options):
         options = ["--hypothesis-seed=0", *options]
-    alone = ["--noconftest", "-c", os.devnull, "--rootdir", suite, "-p", "no:cacheprovider"]
+    alone = ["--noconftest", "-c", os.devnull, "--rootdir", suite, *_cache()]
     return int(pytest.main([*alone, "-p", "conformance.entry_points", "-q", suite, *options]))
+
+
+def _cache() -> list[str]:
+    """In the folder that this is run from; the suite's own may belong to another user."""
+    folder = Path.cwd() / ".kv_cache"
+    if os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        return ["-o", f"cache_dir={folder}"]
+    return ["-p", "no:cacheprovider"]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from conformance.adapters import Adapter
+from conformance.adapters import Adapter, Locate
 from conformance.geometry import Geometry
 from conformance.walk import tensors_in
 
@@ -19,7 +19,7 @@ Unit = Literal["token", "page", "state"]
 Role = Literal["payload", "companion", "state"]
 
 SCALE_BYTES = 4
-_COMPANION_WORDS = ("scale", "index", "quant")
+_COMPANION_WORDS = ("scale", "index", "quant", "draft")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Buffer:
     `rows` has one uint8 view `[n_rows, row_bytes]` per layer that shares memory with the
     pool. Cells are what ids address: a cell is a row, unless `columns` (int64
     `[page_size, width]`) says which bytes of a page row belong to the token in each slot.
+    `locate` turns token ids `[n]` into cells `[n]`, -1 where there is none for the token;
+    without it the ids are the cells.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Buffer:
     rows: tuple[Tensor, ...]
     first_layer: int = 0
     columns: Tensor | None = None
+    locate: Locate | None = None
 
     @property
     def addressed_by(self) -> Unit:
@@ -116,7 +119,10 @@ def take_inventory(pool: Any, geometry: Geometry, adapter: Adapter) -> Inventory
         groups = _group(owned, geometry)
     else:
         groups = {name: list(layers) for name, layers in declared.items()}
-    buffers = [_buffer(name, tensors, geometry) for name, tensors in groups.items()]
+    buffers = [
+        _buffer(name, tensors, geometry, adapter.locate(pool, name))
+        for name, tensors in groups.items()
+    ]
     order: dict[Role, int] = {"payload": 0, "companion": 1, "state": 2}
     buffers.sort(key=lambda b: order[b.role])
     storages = frozenset(_storage(tensor) for _, tensor in reached)
@@ -208,8 +214,11 @@ def _short_name(path: str) -> str:
     return path.rsplit(".", 1)[-1].replace("_buffer", "")
 
 
-def _buffer(name: str, tensors: Sequence[Tensor], geometry: Geometry) -> Buffer:
-    axes = _row_axes(tensors[0], geometry)
+def _buffer(
+    name: str, tensors: Sequence[Tensor], geometry: Geometry, locate: Locate | None
+) -> Buffer:
+    located: list[tuple[int, Unit]] = [(0, "token")]
+    axes = located if locate else _row_axes(tensors[0], geometry)
     if not axes or axes[0][0] != 0:
         raise ValueError(
             f"buffer {name!r}: no row axis in shape {tuple(tensors[0].shape)}; expected "
@@ -218,16 +227,25 @@ def _buffer(name: str, tensors: Sequence[Tensor], geometry: Geometry) -> Buffer:
         )
     unit = axes[0][1]
     rows = tuple(_as_bytes(name, tensor) for tensor in tensors)
-    columns = _slot_columns(rows[0], geometry) if unit == "page" else None
+    is_paged = unit == "page" and tensors[0].shape[1:2] == (geometry.page_size,)
+    columns = None
+    if is_paged:
+        width = rows[0].shape[1] // geometry.page_size
+        columns = torch.arange(rows[0].shape[1], device=rows[0].device).view(-1, width)
+    elif unit == "page":
+        columns = _slot_columns(rows[0], geometry)
     first_layer = 0 if unit == "state" else geometry.first_layer
-    return Buffer(name, unit, _role(name, unit), rows, first_layer, columns)
+    role = _role(name, unit, is_paged)
+    return Buffer(name, unit, role, rows, first_layer, columns, locate)
 
 
-def _role(name: str, unit: Unit) -> Role:
+def _role(name: str, unit: Unit, is_paged: bool) -> Role:
+    """`is_paged`: a page row is made of token rows, as those of keys and values may be."""
     if unit == "state":
         return "state"
-    is_companion = unit == "page" or any(word in name for word in _COMPANION_WORDS)
-    return "companion" if is_companion else "payload"
+    if any(word in name for word in _COMPANION_WORDS):
+        return "companion"
+    return "payload" if unit == "token" or is_paged else "companion"
 
 
 def _as_bytes(name: str, tensor: Tensor) -> Tensor:

@@ -1,26 +1,39 @@
-"""One check of one pool: draw, run, and raise when a clause is broken."""
+"""One check of one pool or allocator: draw, run, and raise when a clause is broken."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from conformance.allocator import Allocator
 from conformance.contract import Clause, Level, applies, find_clause
 from conformance.diagnosis import diagnose, smallest
 from conformance.geometry import Geometry, parse_geometry
-from conformance.pool import Known, Pool
+from conformance.known import Known
+from conformance.pool import Pool
+from conformance.probe import Watch
 from conformance.programs import Program, parse_program
-from conformance.runner import Tally, Trouble, run
+from conformance.runner import run
 from conformance.scenarios import Scenario, StateUse, programs
+from conformance.troubles import Tally, Trouble
 from conformance.violation import Finding, split_replay
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject, SearchStrategy
 
+    from conformance.journal.running import Journal
+
+
+Strategy = tuple[str, str, StateUse]
+"""What is checked, and the scenario from which its programs are drawn."""
+
 
 @dataclass(slots=True)
 class Case:
-    """A pool under one clause, and what its check has done so far."""
+    """A pool, or an allocator before it, under one clause, and what its check has done so far.
+
+    `passed` are the strategies whose programs have run without a failure in this session.
+    """
 
     pool: Pool
     clause: Clause
@@ -28,34 +41,60 @@ class Case:
     level: Level
     version: int
     replay: str | None = None
+    allocator: Allocator | None = None
+    passed: dict[Strategy, Tally] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
+    journal: Journal | None = field(default=None, repr=False)
+    _strategy: Strategy | None = None
     _programs: SearchStrategy[tuple[Geometry, Program]] | None = None
 
     @property
+    def declared(self) -> Pool | Allocator:
+        """What is checked."""
+        return self.allocator or self.pool
+
+    @property
     def owner(self) -> str:
-        """The pool's name, under which the report counts this check."""
-        return self.pool.name
+        """The name of what is checked, under which the report counts this check."""
+        return self.declared.name
 
     @property
     def name(self) -> str:
-        """The pool's name, as the test id."""
-        return self.pool.name
+        """The name of what is checked, as the test id."""
+        return self.declared.name
 
     @property
     def known(self) -> Known | None:
         """The declaration that this clause fails, if there is one."""
-        return self.pool.known.get(self.clause.id)
+        return self.declared.known.get(self.clause.id)
 
     def check(self, data: DataObject, scenario: Scenario, state: StateUse = "any") -> None:
-        """Run one drawn program; or the replayed one, or the witness of a known failure."""
+        """Run one drawn program; or the replayed one, or the witness of a known failure.
+
+        What another check of this session has run without a failure, from the same
+        strategy, is not run again: every check compares everything.
+        """
         fixed = self.replay or (self.known and self.known.witness)
         if fixed:
-            geometry, program = self.read(fixed)
-        else:
-            if self._programs is None:
-                self._programs = programs(self.pool, self.device, scenario, state)
-            geometry, program = data.draw(self._programs)
-        self.run(geometry, program)
+            self.run(*self.read(fixed))
+            return
+        self._strategy = self.name, scenario.__name__, state
+        if self._strategy in self.passed:
+            return
+        if self._programs is None:
+            self._programs = programs(self.pool, self.device, scenario, state, self.allocator)
+        self.run(*data.draw(self._programs))
+
+    def complete(self) -> None:
+        """The check has passed: others need not run its programs again."""
+        if self._strategy is not None:
+            self.passed.setdefault(self._strategy, self.tally)
+
+    @property
+    def rows_compared(self) -> int:
+        """Token rows reloaded and compared, by this check or by one that ran its programs."""
+        shared = self.passed.get(self._strategy) if self._strategy else None
+        return max(self.tally.rows, shared.rows if shared else 0)
 
     def read(self, text: str) -> tuple[Geometry, Program]:
         """A replay text as a geometry and a program; `ValueError` names what is wrong."""
@@ -64,19 +103,26 @@ class Case:
 
     def run(self, geometry: Geometry, program: Program) -> None:
         """Raise the `Violation` of the first clause that `program` shows to be broken."""
+        if self.journal is not None:
+            self.journal.write(f"{geometry} | {program}")
+        watch = Watch(self.clause.id, self.name, self.pool, geometry, program)
 
         def on_trouble(trouble: Trouble) -> None:
+            watch.after(trouble)
             self._judge(geometry, program, trouble)
 
-        self.tally.add(run(self.pool, geometry, program, on_trouble))
+        with watch:
+            self.tally.add(run(self.pool, geometry, program, on_trouble, self.allocator))
 
     def _judge(self, geometry: Geometry, program: Program, trouble: Trouble) -> None:
         clause = diagnose(self.pool, geometry, program, trouble)
         if not applies(find_clause(clause), level=self.level, version=self.version):
             return
-        if clause in self.pool.known and clause != self.clause.id:
+        if clause in self.declared.undefined:
+            return
+        if clause in self.declared.known and clause != self.clause.id:
             self.tally.known += 1
             return
         program, trouble = smallest(self.pool, geometry, program, trouble)
-        finding = Finding(self.pool.name, geometry, program, trouble.step, trouble.what)
+        finding = Finding(self.name, geometry, program, trouble.step, trouble.what)
         raise finding.violation(clause, f"test_{self.clause.id}")

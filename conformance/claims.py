@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from conformance.adapters import AllocatorAdapter
 from conformance.case import Case
+from conformance.front import allocator_adapter_of
 from conformance.geometry import Geometry, geometries
 from conformance.model import Model
-from conformance.runner import Tally, adapter_of, build
+from conformance.runner import adapter_of, build
+from conformance.troubles import Tally
 from conformance.violation import violation
 
 
@@ -38,40 +42,95 @@ def check_lacks(case: Case) -> None:
     """What the pool lacks raises `NotImplementedError`, and no byte changes."""
     geometry = geometries(case.pool, case.device)[0]
     for capability in sorted(case.pool.lacks):
-        for call in ("offload", "reload"):
+        made, inventory = build(case.pool, geometry)
+        model = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
+        for name, call in _calls(case, made, geometry, capability).items():
             case.tally.add(Tally(programs=1))
-            _refuses(case, geometry, capability, call)
+            problem = _accepted(name, call, capability)
+            found = model.first_difference()
+            if not problem and found is not None:
+                problem = f"{name} refused, but first it changed {model.describe(found)}"
+            if problem:
+                raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
 
 
-def _refuses(case: Case, geometry: Geometry, capability: str, call: str) -> None:
-    made, inventory = build(case.pool, geometry)
-    model = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
-    verb = _call(case, made, geometry, with_state=capability == "state")[call]
-    evidence = [("pool", case.pool.name), ("geometry", str(geometry)), ("lacks", capability)]
+def check_lacking_verbs(case: Case) -> None:
+    """What the allocator lacks raises `NotImplementedError`, and nothing is handed out."""
+    assert case.allocator is not None
+    geometry = geometries(case.pool, case.device)[0]
+    adapter = allocator_adapter_of(case.allocator)
+    for capability in sorted(case.allocator.lacks):
+        made = case.allocator.make(build(case.pool, geometry)[0])
+        ids = adapter.alloc(made, geometry.page_size, _ids(geometry, 0))
+        assert ids is not None
+        before = dict(adapter.available(made))
+        for name, call in _allocator_calls(adapter, made, ids, capability).items():
+            case.tally.add(Tally(programs=1))
+            problem = _accepted(name, call, capability)
+            if not problem and dict(adapter.available(made)) != before:
+                problem = f"{name} refused, but what is available has changed"
+            if problem:
+                raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
+
+
+def _accepted(name: str, call: Callable[[], Any], capability: str) -> str:
+    """What is wrong with how a verb that is lacking answers; nothing where it refuses."""
     try:
-        verb()
+        call()
     except NotImplementedError:
-        found = model.first_difference()
-        if found is not None:
-            problem = f"{call} refused, but first it changed {model.describe(found)}"
-            raise violation(case.clause.id, [*evidence, ("found", problem)]) from None
+        return ""
     except Exception as error:
-        problem = f"{call} raised {type(error).__name__}, expected NotImplementedError: {error}"
-        raise violation(case.clause.id, [*evidence, ("found", problem)]) from error
-    else:
-        problem = f"{call} was accepted: delete {capability!r} from lacks"
-        raise violation(case.clause.id, [*evidence, ("found", problem)])
+        return f"{name} raised {type(error).__name__}, expected NotImplementedError: {error}"
+    return f"{name} was accepted: delete {capability!r} from lacks"
 
 
-def _call(
-    case: Case, made: Any, geometry: Geometry, *, with_state: bool
+def _who(
+    case: Case, geometry: Geometry, capability: str, problem: str
+) -> Iterator[tuple[str, str]]:
+    yield "pool" if case.allocator is None else "allocator", case.name
+    yield "geometry", str(geometry)
+    yield "lacks", capability
+    yield "found", problem
+
+
+def _calls(
+    case: Case, made: Any, geometry: Geometry, capability: str
 ) -> dict[str, Callable[[], Any]]:
-    adapter = adapter_of(case.pool)
-    ids = torch.arange(geometry.page_size, geometry.page_size + 1, device=geometry.device)
-    state = torch.ones(1, dtype=torch.int64, device=geometry.device) if with_state else None
+    """The verbs of a pool that this capability stands for."""
+    adapter, ids = adapter_of(case.pool), _ids(geometry, 1)
+    other, one, two = ids + 1, *(torch.full_like(ids, state) for state in (1, 2))
+    if capability == "move":
+        return {"move": lambda: adapter.move(made, other, ids)}
+    if capability == "copy_state":
+        return {"copy_state": lambda: adapter.copy_state(made, one, two)}
+    if capability == "zero_state":
+        return {"zero_state": lambda: adapter.zero_state(made, one)}
+    state = one if capability == "state" else None
 
     def reload() -> None:
-        copy = adapter.offload(made, ids, None) if with_state else None
+        copy = adapter.offload(made, ids, None) if state is not None else None
         adapter.reload(made, copy, ids, state)
 
     return {"offload": lambda: adapter.offload(made, ids, state), "reload": reload}
+
+
+def _allocator_calls(
+    adapter: AllocatorAdapter, made: Any, ids: Tensor, capability: str
+) -> dict[str, Callable[[], Any]]:
+    """The verbs of an allocator that this capability stands for."""
+    if capability == "offload":
+        return {
+            "offload": lambda: adapter.offload(made, ids),
+            "reload": lambda: adapter.reload(made, None, ids),
+        }
+    if capability == "groups":
+        return {
+            "begin_group": lambda: adapter.begin_group(made),
+            "end_group": lambda: adapter.end_group(made),
+        }
+    return {"share": lambda: adapter.share(made, ids)} if capability == "sharing" else {}
+
+
+def _ids(geometry: Geometry, count: int) -> Tensor:
+    first = geometry.page_size
+    return torch.arange(first, first + count, device=geometry.device)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.contract import LEVELS, VERSION, Clause, Level, applies
+from conformance.allocator import Allocator
+from conformance.contract import Clause, Level, applies
+from conformance.options import is_replay, replay_text
 from conformance.pool import Family, Pool
 
 if TYPE_CHECKING:
@@ -24,50 +25,41 @@ class Declared:
     when each was built once: their classes, and the names of those with companions."""
 
     pools: tuple[Pool, ...]
+    allocators: tuple[Allocator, ...]
     families: tuple[Family, ...]
     made: frozenset[type]
     with_companions: frozenset[str]
 
 
 _DECLARED = pytest.StashKey[Declared]()
+_PASSED = pytest.StashKey[dict[Any, Any]]()
 _CHECKED = pytest.StashKey[set[tuple[str, str, str]]]()
 
 
-def check_options(config: pytest.Config) -> None:
-    """`UsageError` for an option or ini value of ours that is not legal."""
-    if config.getini("kv_level") not in LEVELS:
-        raise pytest.UsageError(
-            f"kv_level is {config.getini('kv_level')!r}, expected one of {', '.join(LEVELS)}"
-        )
-    text = config.getini("kv_contract")
-    if text not in map(str, range(1, VERSION + 1)):
-        raise pytest.UsageError(f"kv_contract is {text!r}, expected a number from 1 to {VERSION}")
-    report = config.getoption("--kv-report")
-    if report is not None and not report.endswith(".json"):
-        raise pytest.UsageError(f"--kv-report={report}: the name must end in .json")
-    if report is not None and not Path(report).parent.is_dir():
-        raise pytest.UsageError(f"--kv-report={report}: {Path(report).parent} is not a folder")
-
-
 def declared(config: pytest.Config) -> Declared:
-    """What the session declares; `UsageError` where that is not a list of pools and families."""
+    """What the session declares; `UsageError` where that is not a list of such entries."""
     if _DECLARED not in config.stash:
         entries: list[Any] = []
         for returned in config.hook.pytest_kv_pools(config=config):
-            if isinstance(returned, Pool | Family):
+            if isinstance(returned, Pool | Allocator | Family):
                 raise pytest.UsageError(f"pytest_kv_pools must return a list, got {returned!r}")
             entries.extend(returned)
         for entry in entries:
-            if not isinstance(entry, Pool | Family):
-                raise pytest.UsageError(f"pytest_kv_pools: {entry!r} is not a Pool or a Family")
+            if not isinstance(entry, Pool | Allocator | Family):
+                raise pytest.UsageError(
+                    f"pytest_kv_pools: {entry!r} is not a Pool, an Allocator or a Family"
+                )
         pools = tuple(e for e in entries if isinstance(e, Pool))
-        names = [pool.name for pool in pools]
+        allocators = tuple(e for e in entries if isinstance(e, Allocator))
+        names = [pool.name for pool in pools] + [a.name for a in allocators]
         for name in names:
             if names.count(name) > 1:
-                raise pytest.UsageError(f"pytest_kv_pools: two pools are named {name!r}")
+                raise pytest.UsageError(
+                    f"pytest_kv_pools: two pools or allocators are named {name!r}"
+                )
         families = tuple(e for e in entries if isinstance(e, Family))
         _check_device(config)
-        config.stash[_DECLARED] = Declared(pools, families, *_probe(config, pools))
+        config.stash[_DECLARED] = Declared(pools, allocators, families, *_probe(config, pools))
     return config.stash[_DECLARED]
 
 
@@ -104,7 +96,8 @@ def _probe(config: pytest.Config, pools: Sequence[Pool]) -> tuple[frozenset[type
 
 
 def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
-    """A `Case` for each pool that `clause` applies to, or a `ClassCase` for each class."""
+    """A `Case` for each pool or allocator that `clause` applies to, or a `ClassCase` for each
+    class."""
     found = declared(config)
     version = int(config.getini("kv_contract"))
     if clause.subject == "signatures":
@@ -116,39 +109,59 @@ def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
             if applies(clause, level=_level(config, family), version=version)
             for case in class_cases(family, clause, found.made)
         ]
-    from conformance.case import Case
-
     return [
-        Case(
-            pool,
-            clause,
-            config.getoption("--kv-device"),
-            _level(config, pool),
-            version,
-            config.getoption("--kv-replay"),
-        )
-        for pool in found.pools
-        if applies(clause, level=_level(config, pool), version=version)
-        and clause.needs <= _offers(found, pool)
+        make_case(config, entry, clause, replay_text(config))
+        for entry in subjects_of(found, clause)
+        if not why_off(config, entry, clause)
     ]
 
 
-def _level(config: pytest.Config, entry: Pool | Family) -> Level:
+def subjects_of(found: Declared, clause: Clause) -> Sequence[Pool | Allocator]:
+    """The pools or the allocators, whichever `clause` is about."""
+    return found.allocators if clause.subject == "allocators" else found.pools
+
+
+def make_case(
+    config: pytest.Config, entry: Pool | Allocator, clause: Clause, replay: str | None
+) -> Case:
+    """`entry` under `clause` as this session asks for it."""
+    from conformance.case import Case
+
+    return Case(
+        entry.pool if isinstance(entry, Allocator) else entry,
+        clause,
+        config.getoption("--kv-device"),
+        _level(config, entry),
+        int(config.getini("kv_contract")),
+        replay,
+        entry if isinstance(entry, Allocator) else None,
+        config.stash.setdefault(_PASSED, {}),
+    )
+
+
+def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
+    """Why `clause` does not bind `entry` in this session; "" where it does."""
+    level, version = _level(config, entry), int(config.getini("kv_contract"))
+    if not applies(clause, level=level, version=version):
+        return f"{clause.id} is off at level {level} of contract {version}"
+    if clause.id in entry.undefined:
+        return f"{clause.id} is undefined for {entry.name!r}: {entry.undefined[clause.id]}"
+    missing = clause.needs - _offers(declared(config), entry)
+    if missing:
+        return f"{clause.id} needs what {entry.name!r} has not: {', '.join(sorted(missing))}"
+    return ""
+
+
+def _level(config: pytest.Config, entry: Pool | Allocator | Family) -> Level:
     level: Level = entry.level or config.getini("kv_level")
     return level
 
 
-def _offers(found: Declared, pool: Pool) -> set[str]:
-    offers = {"lacks"} if pool.lacks else set()
-    if "offload" not in pool.lacks:
-        offers.add("offload")
-    if pool.ids == "page":
-        offers.add("paged")
-    if pool.name in found.with_companions:
-        offers.add("companions")
-    if "state" not in pool.lacks:
-        offers.add("state" if pool.has_state else "stateless")
-    return offers
+def _offers(found: Declared, entry: Pool | Allocator) -> frozenset[str]:
+    if isinstance(entry, Allocator):
+        return entry.offers
+    with_companions = entry.name in found.with_companions
+    return entry.offers | ({"companions"} if with_companions else set())
 
 
 def params_of(config: pytest.Config, clause: Clause) -> list[Any]:
@@ -162,7 +175,7 @@ def _param(config: pytest.Config, case: Case | ClassCase) -> Any:
     """A known failure is a strict xfail."""
     from conformance.violation import violation_of
 
-    if case.known is None or config.getoption("--kv-replay"):
+    if case.known is None or replay_text(config) is not None:
         return pytest.param(case, id=case.name)
     reason = f"known: {case.known}; if it passes now, delete this entry of `known`"
     expected = violation_of(case.clause.id)
@@ -177,14 +190,23 @@ def require_checks(config: pytest.Config) -> None:
     """
     found, checked = declared(config), config.stash[_CHECKED]
     owners = {owner for owner, _, _ in checked}
-    entries: list[Pool | Family] = [*found.pools, *found.families]
+    entries: list[Pool | Allocator | Family] = [
+        *found.pools,
+        *found.allocators,
+        *found.families,
+    ]
     for entry in entries:
         if entry.name not in owners:
             raise pytest.UsageError(
                 f"{type(entry).__name__} {entry.name!r} has no check: the suite was collected "
                 "without those that apply to it; use `from conformance.suite import *`"
             )
-    known = [(p.name, p.name, clause) for p in found.pools for clause in p.known]
+    known = [
+        (entry.name, entry.name, clause)
+        for entry in entries
+        if not isinstance(entry, Family)
+        for clause in entry.known
+    ]
     known += [
         (f.name, name, clause)
         for f in found.families
@@ -196,11 +218,14 @@ def require_checks(config: pytest.Config) -> None:
             raise pytest.UsageError(f"known[{clause!r}] of {name!r}: no check of it was collected")
 
 
-def require_moved_rows(config: pytest.Config, case: Any) -> None:
-    """Fail a check of offload and reload that restored no row: it would have seen nothing."""
-    replayed = config.getoption("--kv-replay") is not None
+def complete(config: pytest.Config, case: Any) -> None:
+    """A check has passed. Fail one of offload and reload that restored no row: it has seen
+    nothing."""
+    if case.clause.subject != "signatures":
+        case.complete()
+    replayed = is_replay(config)
     moves = "offload" in case.clause.needs
-    if moves and not replayed and case.known is None and not case.tally.rows:
+    if moves and not replayed and case.known is None and not case.rows_compared:
         pytest.fail(
             f"{case.clause.id}: no row of pool {case.pool.name!r} was reloaded and compared in "
             f"{case.tally.programs} programs ({case.tally.known} met a known failure)",

@@ -12,9 +12,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conformance.geometry import Geometry
+from conformance.holdings import Holdings, plain, reload_of
 from conformance.pool import Pool
-from conformance.programs import PLAIN, Offload, Overwrite, Program, Reload, Rows, Step, Write
-from conformance.runner import StopProgram, Trouble, run
+from conformance.programs import (
+    OVERWRITE,
+    PLAIN,
+    Offload,
+    Program,
+    Refuse,
+    Reload,
+    Resume,
+    Retract,
+    Step,
+    Write,
+)
+from conformance.runner import run
+from conformance.step_text import Rows
+from conformance.troubles import StopProgram, Trouble
 
 _PLAINEST = {
     "raised": "every_verb_works",
@@ -34,12 +48,11 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
 
     def fails(trip: _Trip) -> bool:
         geometry, write, offload, reload = trip
-        found = _troubles(pool, geometry, _program(write, offload, reload))
-        return any((t.kind == "raised") == (trouble.kind == "raised") for t in found)
+        return _shows(trouble, pool, geometry, _program(write, offload, reload))
 
     trip = (geometry, *_alone(program, trouble.step))
     if not fails(trip):
-        return _broken_by_company(program, trouble.step)
+        return _broken_by_company(pool, geometry, program, trouble)
     for clause, without in _features(pool, trip, trouble.kind):
         if not any(map(fails, without)):
             return clause
@@ -50,12 +63,18 @@ def smallest(
     pool: Pool, geometry: Geometry, program: Program, trouble: Trouble
 ) -> tuple[Program, Trouble]:
     """The failing call alone where that shows the same trouble, else the steps up to it."""
-    if isinstance(program.steps[trouble.step], Offload | Reload):
+    if isinstance(program.steps[trouble.step], Offload | Reload | Retract | Resume):
         alone = _program(*_alone(program, trouble.step))
         for found in _troubles(pool, geometry, alone):
             if (found.kind, found.clause) == (trouble.kind, trouble.clause):
                 return Program(alone.steps[: found.step + 1]), found
     return Program(program.steps[: trouble.step + 1]), trouble
+
+
+def _shows(trouble: Trouble, pool: Pool, geometry: Geometry, program: Program) -> bool:
+    """Whether `program` fails as `trouble` does: by an exception, or by a difference."""
+    found = _troubles(pool, geometry, program)
+    return any((t.kind == "raised") == (trouble.kind == "raised") for t in found)
 
 
 def _troubles(pool: Pool, geometry: Geometry, program: Program) -> list[Trouble]:
@@ -71,41 +90,48 @@ def _troubles(pool: Pool, geometry: Geometry, program: Program) -> list[Trouble]
 
 
 def _program(write: Write, offload: Offload, reload: Reload | None) -> Program:
-    return Program((write, offload) if reload is None else (write, offload, Overwrite(), reload))
+    return Program((write, offload) if reload is None else (write, offload, OVERWRITE, reload))
 
 
 def _alone(program: Program, at: int) -> tuple[Write, Offload, Reload | None]:
     """The failing call with nothing before it but the write and the offload it needs."""
-    step = program.steps[at]
-    reload = step if isinstance(step, Reload) else None
-    offload_at, offload = at, step
-    if isinstance(step, Reload):
-        offload_at, offload = _last(program, at, Offload, "copy", step.copy)
-    assert isinstance(offload, Offload)
-    _, write = _last(program, offload_at, Write, "request", offload.request)
-    assert isinstance(write, Write)
-    rows = write.rows[offload.start : offload.stop]
-    return replace(write, rows=rows), replace(offload, start=0, stop=None), reload
+    step, before = program.steps[at], Holdings.after(program.steps[:at])
+    if isinstance(step, Offload | Retract):
+        taken = before.taken(step)
+        return taken.write, taken.offload, None
+    reload = reload_of(step)
+    assert reload is not None
+    taken = before.copies[reload.copy]
+    return taken.write, taken.offload, reload
 
 
-def _last(program: Program, before: int, kind: type, attribute: str, name: str) -> tuple[int, Step]:
-    return next(
-        (at, program.steps[at])
-        for at in range(before - 1, -1, -1)
-        if isinstance(program.steps[at], kind) and getattr(program.steps[at], attribute) == name
-    )
-
-
-def _broken_by_company(program: Program, at: int) -> str:
+def _broken_by_company(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble) -> str:
     """The call works alone, so what breaks it is what came before it."""
-    step = program.steps[at]
-    if isinstance(step, Reload):
-        if any(isinstance(s, Reload) and s.copy == step.copy for s in program.steps[:at]):
+    steps = program.steps[: trouble.step + 1]
+    reload = reload_of(steps[-1])
+    if reload is not None:
+        earlier = [other for step in steps[:-1] if (other := reload_of(step))]
+        if any(other.copy == reload.copy for other in earlier):
             return "reload_can_be_repeated"
-        _, offload = _last(program, at, Offload, "copy", step.copy)
-        if isinstance(offload, Offload) and offload.stop is not None:
-            return "splitting_gives_the_whole"
-    return "copies_are_independent"
+        refused = [step.call for step in steps if isinstance(step, Refuse)]
+        if any(isinstance(call, Reload) and call.copy == reload.copy for call in refused):
+            return "copy_survives_a_refusal"
+    parts = [s for s in steps if isinstance(s, Offload) and s.stop is not None]
+    if parts and not _shows(trouble, pool, geometry, _as_requests(steps, parts)):
+        return "splitting_gives_the_whole"
+    if _shows(trouble, pool, geometry, plain(Program(steps))):
+        return "copies_are_independent"
+    return "resume_restores_the_request"
+
+
+def _as_requests(steps: tuple[Step, ...], parts: list[Offload]) -> Program:
+    """The parts of a request as requests of their own, otherwise as in `steps`."""
+    holdings = Holdings.after(steps)
+    taken = [holdings.copies[part.copy] for part in parts]
+    writes = [replace(each.write, request=f"part{at}") for at, each in enumerate(taken)]
+    offloads = [replace(each.offload, request=f"part{at}") for at, each in enumerate(taken)]
+    reloads = [step for step in steps if isinstance(step, Reload)]
+    return Program((*writes, *offloads, OVERWRITE, *reloads))
 
 
 def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_Trip]]]:

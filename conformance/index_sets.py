@@ -11,7 +11,8 @@ from typing import Literal
 from hypothesis import strategies as st
 
 from conformance.geometry import Geometry
-from conformance.programs import PLAIN, Form, Rows
+from conformance.programs import PLAIN, Form
+from conformance.step_text import Rows
 
 Draw = Callable[[st.SearchStrategy[int]], int]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from conformance.buffers import Buffer, Unit
 from conformance.fingerprints import fingerprints
-from conformance.programs import Rows
+from conformance.step_text import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,12 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a copy holds, buffer by buffer: its cells, and the tail of its last page."""
+    """What a copy holds, buffer by buffer: its cells, the tail of its last page, and, where
+    a buffer holds only some of the tokens, which of them."""
 
     cells: tuple[Tensor, ...]
     tails: tuple[Tensor, ...]
+    held: tuple[Tensor | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,26 @@ class Image:
     def scatter(self, ids: Tensor, payload: Tensor) -> None:
         self.bytes[(slice(None), *self.buffer.at(ids))] = payload
 
+    def places(self, cells: Cells) -> tuple[Tensor, Tensor | None]:
+        """The cells here of what `cells` names, and for which of it there is one (bool `[n]`;
+        None: for all)."""
+        ids = cells.of(self.buffer.addressed_by)
+        if self.buffer.locate is None:
+            return ids, None
+        places = self.buffer.locate(ids)
+        held = places >= 0
+        return places[held], held
+
+    def held(self, cells: Cells) -> tuple[Tensor, Tensor | None]:
+        """The bytes of `cells` here, and for which of them there are any."""
+        places, held = self.places(cells)
+        return self.gather(places), held
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether the slots behind the last token of a page are known to be such."""
+        return self.buffer.addressed_by == "token" and self.buffer.locate is None
+
 
 @dataclass(slots=True)
 class Model:
@@ -81,10 +103,12 @@ class Model:
     page_size: int
     paged: bool
     expected: list[Image] = field(default_factory=list)
-    log: list[dict[tuple[Unit, int], str]] = field(default_factory=list)
+    shards: list[list[int]] = field(default_factory=list)
+    log: list[dict[tuple[Unit | int, int], str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expected = [Image.of(buffer) for buffer in self.actual]
+        self.shards = _shards(self.actual)
         self.overwrite()
 
     @property
@@ -107,45 +131,95 @@ class Model:
             image.buffer.fill(image.bytes)
         self.log.append({})
 
-    def write(self, request: str, rows: Rows, state: int | None) -> None:
-        """Give `request` new bytes in its cells, in the pool and here."""
+    def write(self, request: str, rows: Rows, state: int | None, first_token: int = 0) -> None:
+        """Give `request` new bytes in its cells, in the pool and here; the token at `rows[0]`
+        is its `first_token`-th."""
         cells = self.cells(rows, state)
-        for number, image in enumerate(self.expected):
-            ids = cells.of(image.buffer.addressed_by)
-            if ids.numel():
-                payload = self._payload(number, len(self.log))[:, ids]
-                image.buffer.scatter(ids, payload)
-                image.scatter(ids, payload)
-        owners: dict[tuple[Unit, int], str] = {
-            ("token", row): f"token {token} of {request}" for token, row in enumerate(rows)
+        tokens = {row: f"token {first_token + at} of {request}" for at, row in enumerate(rows)}
+        owners: dict[tuple[Unit | int, int], str] = {
+            ("token", row): token for row, token in tokens.items()
         }
         owners |= {("page", row // self.page_size): f"a page of {request}" for row in rows}
         owners |= {("state", state): f"the state of {request}"} if state is not None else {}
+        for number, image in enumerate(self.expected):
+            places, held = image.places(cells)
+            if not places.numel():
+                continue
+            payload = self._payload(number, len(self.log))[:, places]
+            image.buffer.scatter(places, payload)
+            image.scatter(places, payload)
+            if image.buffer.locate is not None:
+                written = cells.token if held is None else cells.token[held]
+                pairs = zip(places.tolist(), written.tolist(), strict=True)
+                owners |= {(number, place): tokens[row] for place, row in pairs}
         self.log.append(owners)
+
+    def move(self, sources: Cells, targets: Cells) -> None:
+        """Expect the tokens of `sources` in `targets` too; of pages whose slots are not known
+        nothing is expected."""
+        found = self._held(sources)
+        for image, (moved, held) in zip(self.expected, found, strict=True):
+            unit = image.buffer.addressed_by
+            if unit == "page":
+                image.scatter(targets.page, image.buffer.gather(targets.page))
+            elif unit == "token":
+                _restore(image, targets, moved, held)
+
+    def copy_state(self, source: int, target: int) -> None:
+        """Expect the state row `source` in `target` too."""
+        from_, to = self.cells((), source).state, self.cells((), target).state
+        for image in self.expected:
+            if image.buffer.unit == "state":
+                image.scatter(to, image.gather(from_))
+
+    def zero_state(self, state: int) -> None:
+        """Expect zero bytes in the state row `state`."""
+        ids = self.cells((), state).state
+        for image in self.expected:
+            if image.buffer.unit == "state":
+                image.scatter(ids, torch.zeros_like(image.gather(ids)))
 
     def save(self, cells: Cells) -> Saved:
         """What a copy of `cells` must hold."""
+        found = self._held(cells)
         has_tail = cells.tail.numel() > 0
         return Saved(
-            tuple(image.gather(cells.of(image.buffer.addressed_by)) for image in self.expected),
+            tuple(bytes_ for bytes_, _ in found),
             tuple(
-                image.gather(cells.tail)
-                if has_tail and image.buffer.addressed_by == "token"
-                else cells.tail
+                image.gather(cells.tail) if has_tail and image.has_tail else cells.tail
                 for image in self.expected
             ),
+            tuple(held for _, held in found),
         )
+
+    def _held(self, cells: Cells) -> list[tuple[Tensor, Tensor | None]]:
+        """The bytes of `cells` in each buffer, and for which of them there are any. What one
+        shard of a buffer holds, another may be given."""
+        found = [image.held(cells) for image in self.expected]
+        for numbers in self.shards:
+            whole = None
+            every = torch.zeros(len(cells.token), dtype=torch.bool, device=self.device)
+            for number in numbers:
+                bytes_, held = found[number]
+                assert held is not None, "a shard says by locate() which tokens it holds"
+                if whole is None:
+                    whole = bytes_.new_zeros((bytes_.shape[0], len(held), bytes_.shape[2]))
+                whole[:, held] = bytes_
+                every |= held
+            assert whole is not None
+            for number in numbers:
+                found[number] = whole[:, every], every
+        return found
 
     def restore(self, saved: Saved, cells: Cells) -> None:
         """Expect `saved` in `cells`; the tail may hold what it held or what was saved, and
         so may each byte of a page occupied in part, where its slots are not known."""
         for number, image in enumerate(self.expected):
-            ids = cells.of(image.buffer.addressed_by)
             if image.buffer.addressed_by == "page" and cells.partial.numel():
-                _restore_pages(image, ids, cells.partial, saved.cells[number])
-            elif ids.numel():
-                image.scatter(ids, saved.cells[number])
-            if cells.tail.numel() and image.buffer.addressed_by == "token":
+                _restore_pages(image, cells.page, cells.partial, saved.cells[number])
+            else:
+                _restore(image, cells, saved.cells[number], saved.held[number])
+            if cells.tail.numel() and image.has_tail:
                 _accept_tail(image, cells.tail, saved.tails[number])
 
     def first_difference(self, cells: Cells | None = None) -> Difference | None:
@@ -161,7 +235,7 @@ class Model:
         actual, image = self.actual[number], self.expected[number]
         every = torch.arange(actual.cells, device=self.device)
         wrong = (actual.gather(every) != image.gather(every)).any(-1)
-        ids = cells.of(actual.addressed_by) if cells is not None else every[:0]
+        ids = image.places(cells)[0] if cells is not None else every[:0]
         within = torch.isin(every, ids) & wrong.any(0)
         inside = bool(within.any())
         candidates = wrong & within if inside else wrong
@@ -196,6 +270,8 @@ class Model:
                 if len(match):
                     layer, cell = (int(i) for i in match[0])
                     return self._owner(write, number, layer, cell)
+        if not bool(content.any()):
+            return "zero bytes"
         agree = int((content == must).int().cumprod(0).sum())
         if agree:
             return f"the first {agree} of its {len(must)} bytes, then bytes that nobody wrote"
@@ -204,7 +280,8 @@ class Model:
     def _owner(self, write: int, number: int, layer: int, cell: int) -> str:
         buffer = self.actual[number]
         place = f"{buffer.name}, layer {buffer.first_layer + layer}, row {cell}, write {write}"
-        owner = self.log[write].get((buffer.addressed_by, cell), "bytes of nobody")
+        unit = buffer.addressed_by if buffer.locate is None else number
+        owner = self.log[write].get((unit, cell), "bytes of nobody")
         return f"{owner} ({place})"
 
     def _payload(self, number: int, write: int) -> Tensor:
@@ -212,6 +289,16 @@ class Model:
         return fingerprints(
             number, len(buffer.rows), buffer.cells, buffer.width, write, self.device
         )
+
+
+def _shards(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """The numbers of the buffers that are shards of one: `k@0`, `k@1`, ..."""
+    groups: dict[str, list[int]] = {}
+    for number, buffer in enumerate(buffers):
+        name, at, _ = buffer.name.partition("@")
+        if at:
+            groups.setdefault(name, []).append(number)
+    return list(groups.values())
 
 
 @lru_cache(maxsize=4096)
@@ -229,6 +316,15 @@ def _cells(
         tail = range(rows[-1] + 1, (pages[-1] + 1) * page_size)
     states = [] if state is None else [state]
     return Cells(ids(rows), ids(pages), ids(states), ids(tail), ids(partial))
+
+
+def _restore(image: Image, cells: Cells, saved: Tensor, was_held: Tensor | None) -> None:
+    """Expect the bytes `saved` in `cells`, token for token, where both have a cell here."""
+    places, held = image.places(cells)
+    if was_held is not None and held is not None:
+        saved, places = saved[:, held[was_held]], places[was_held[held]]
+    if places.numel():
+        image.scatter(places, saved)
 
 
 def _restore_pages(image: Image, pages: Tensor, partial: Tensor, saved: Tensor) -> None:

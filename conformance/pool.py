@@ -11,7 +11,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from conformance.contract import LEVELS, Level, did_you_mean, find_clause
+from conformance.contract import LEVELS, Level
+from conformance.known import Known
+from conformance.validation import (
+    check_capabilities,
+    check_known,
+    check_member,
+    check_name,
+    check_size,
+    check_undefined,
+)
 
 if TYPE_CHECKING:
     from conformance.adapters import Adapter
@@ -21,7 +30,7 @@ Kind = Literal["token", "mla", "dsa", "hybrid"]
 KINDS: tuple[Kind, ...] = ("token", "mla", "dsa", "hybrid")
 ATTENTION: tuple[Kind, ...] = ("token", "mla", "dsa")
 
-CAPABILITIES = ("offload", "state")
+CAPABILITIES = ("offload", "state", "move", "copy_state", "zero_state")
 
 CONSTRAINTS = (
     "page_sizes",
@@ -40,28 +49,6 @@ CONSTRAINTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A failure that is known: the clause is expected to fail, and the run says so.
-
-    `reason` is a sentence for the reader of the table; `link` a public report, where one
-    exists. `witness` is a program in text form that shows the failure; it is run each time,
-    and when it no longer fails the run fails and asks for this entry to be deleted.
-    Clauses on signatures and declarations need no witness: what they look at is one.
-    """
-
-    reason: str
-    witness: str | None = None
-    link: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.reason.strip():
-            raise ValueError("Known needs a reason, got an empty one")
-
-    def __str__(self) -> str:
-        return f"{self.reason} ({self.link})" if self.link else self.reason
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class Pool:
     """One pool under test.
@@ -71,9 +58,11 @@ class Pool:
     kind `attention`. `ids` is `"token"` where any order of rows is legal and `"page"` where a
     request's ids run through its pages slot after slot (the default for `dsa`).
 
-    `lacks` names what the pool does not support (`offload`, `state`); the suite checks that
-    it is refused. `known` maps clause names to `Known`. `level` is `required`, `strict`, or
-    None for the ini option `kv_level`. `adapter` gives the verbs other names.
+    `lacks` names what the pool does not support (`offload`, `state`, `move`, `copy_state`,
+    `zero_state`); the suite checks that it is refused. `undefined` switches a strict clause
+    off, with the engine's reason. `known` maps clause names to `Known`. `level` is
+    `required`, `strict`, or None for the ini option `kv_level`. `adapter` gives the verbs
+    other names.
 
     Constraints are sequences of allowed values: `page_sizes`, `pages`, `layers`,
     `first_layers`, `dtypes`, `heads`, `head_dims`, `v_head_dims`, `kv_lora_ranks`,
@@ -88,6 +77,7 @@ class Pool:
     attention: Kind
     ids: Literal["token", "page"]
     lacks: frozenset[str]
+    undefined: Mapping[str, str]
     known: Mapping[str, Known]
     level: Level | None
     adapter: Adapter | None
@@ -102,39 +92,38 @@ class Pool:
         attention: Kind | None = None,
         ids: Literal["token", "page"] | None = None,
         lacks: Collection[str] = (),
+        undefined: Mapping[str, str] | None = None,
         known: Mapping[str, Known] | None = None,
         level: Level | None = None,
         adapter: Adapter | None = None,
         **constraints: Collection[Any],
     ) -> None:
-        _check_name("Pool", name)
+        check_name("Pool", name)
         if not callable(make):
             raise TypeError(f"Pool {name!r}: make must be callable, got {make!r}")
-        _check_member(f"Pool {name!r}: kind", kind, KINDS)
+        check_member(f"Pool {name!r}: kind", kind, KINDS)
         if attention is not None and kind != "hybrid":
             raise ValueError(f"Pool {name!r}: attention is for kind 'hybrid', not {kind!r}")
         attention = attention or ("token" if kind == "hybrid" else kind)
-        _check_member(f"Pool {name!r}: attention", attention, ATTENTION)
+        check_member(f"Pool {name!r}: attention", attention, ATTENTION)
         ids = ids or ("page" if attention == "dsa" else "token")
-        _check_member(f"Pool {name!r}: ids", ids, ("token", "page"))
-        if isinstance(lacks, str):
-            raise TypeError(f"Pool {name!r}: lacks must be a collection, e.g. [{lacks!r}]")
-        for capability in lacks:
-            _check_member(f"Pool {name!r}: lacks", capability, CAPABILITIES)
+        check_member(f"Pool {name!r}: ids", ids, ("token", "page"))
+        check_capabilities(f"Pool {name!r}", lacks, CAPABILITIES)
+        check_undefined(f"Pool {name!r}", undefined or {})
         if level is not None:
-            _check_member(f"Pool {name!r}: level", level, LEVELS)
+            check_member(f"Pool {name!r}: level", level, LEVELS)
         known = dict(known or {})
         for clause_id, entry in known.items():
-            _check_known(f"Pool {name!r}", clause_id, entry)
+            check_known(f"Pool {name!r}", clause_id, entry)
         for constraint, values in constraints.items():
-            _check_member(f"Pool {name!r}: constraint", constraint, CONSTRAINTS)
+            check_member(f"Pool {name!r}: constraint", constraint, CONSTRAINTS)
             if isinstance(values, str) or not isinstance(values, Collection) or not values:
                 raise TypeError(
                     f"Pool {name!r}: {constraint} must be a sequence of allowed values, "
                     f"got {values!r}"
                 )
             for value in values:
-                _check_size(f"Pool {name!r}: {constraint}", constraint, value)
+                check_size(f"Pool {name!r}: {constraint}", constraint, value)
         values_of = {
             "name": name,
             "make": make,
@@ -142,6 +131,7 @@ class Pool:
             "attention": attention,
             "ids": ids,
             "lacks": frozenset(lacks),
+            "undefined": dict(undefined or {}),
             "known": known,
             "level": level,
             "adapter": adapter,
@@ -153,6 +143,17 @@ class Pool:
     @property
     def has_state(self) -> bool:
         return self.kind == "hybrid"
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What the clauses on pools may ask for, companions apart, which only a built pool
+        shows."""
+        offers = {"offload", "move"}
+        if "state" not in self.lacks:
+            offers |= {"state", "copy_state", "zero_state"} if self.has_state else {"stateless"}
+        offers -= self.lacks
+        offers |= {"lacks"} if self.lacks else set()
+        return frozenset(offers | ({"paged"} if self.ids == "page" else set()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,54 +186,15 @@ class Family:
                 raise ValueError(f"{name}: exemption of {key!r} needs a reason")
         for class_name, entries in self.known.items():
             for clause_id, entry in entries.items():
-                _check_known(f"{name}, class {class_name}", clause_id, entry, signature=True)
+                check_known(f"{name}, class {class_name}", clause_id, entry, signature=True)
         if len(self.verbs) < 2:
             raise ValueError(f"{name}: verbs must name offload and reload, got {self.verbs!r}")
         for verb in self.verbs[:2]:
             if not hasattr(self.root, verb):
                 raise ValueError(f"{name}: the root has no method {verb!r}")
         if self.level is not None:
-            _check_member(f"{name}: level", self.level, LEVELS)
+            check_member(f"{name}: level", self.level, LEVELS)
 
     @property
     def name(self) -> str:
         return self.root.__name__
-
-
-def _check_name(what: str, name: object) -> None:
-    if not isinstance(name, str) or not name or not name.replace("-", "_").isidentifier():
-        raise ValueError(
-            f"{what}: name must be letters, digits, '-' and '_' (it becomes a test id), "
-            f"got {name!r}"
-        )
-
-
-def _check_size(what: str, constraint: str, value: object) -> None:
-    if constraint == "dtypes":
-        # By name: this module does not import torch.
-        if type(value).__name__ != "dtype":
-            raise TypeError(f"{what}: {value!r} is not a torch dtype")
-    elif not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{what}: {value!r} is not a whole number")
-    elif value < (0 if constraint == "first_layers" else 1):
-        raise ValueError(f"{what}: {value!r} is too small")
-
-
-def _check_member(what: str, value: str, allowed: Collection[str]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{what} {value!r} does not exist{did_you_mean(str(value), allowed)}")
-
-
-def _check_known(what: str, clause_id: str, entry: object, *, signature: bool = False) -> None:
-    try:
-        clause = find_clause(clause_id)
-    except ValueError as error:
-        raise ValueError(f"{what}: known: {error}") from None
-    if not isinstance(entry, Known):
-        raise TypeError(f"{what}: known[{clause_id!r}] must be a Known, got {entry!r}")
-    if signature != (clause.subject == "signatures"):
-        place = "Family" if clause.subject == "signatures" else "Pool"
-        raise ValueError(f"{what}: {clause_id} belongs in the known of a {place}")
-    has_programs = clause.subject not in ("signatures", "declarations")
-    if has_programs and entry.witness is None:
-        raise ValueError(f"{what}: known[{clause_id!r}] needs a witness program")

@@ -2,18 +2,18 @@
 
     write r0 at 4..6 state 3; offload r0 as c0 state 3; overwrite; reload c0 at 9,8,12 state 5
 
-Rows are row ids of the token buffers; `4..6` includes both ends. `none` is no rows.
-Words at the end of offload and reload give the form of the id tensors.
+Rows are token ids; `4..6` includes both ends, `none` is no rows. Steps that name rows run on
+a pool alone; `extend r0 by 3` and `resume r0 from c0` leave the rows to an allocator. Words
+at the end of offload and reload give the form of the id tensors.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Rows = tuple[int, ...]
+from conformance.step_text import Rows, codec, read_step, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +35,50 @@ PLAIN = Form()
 _FORM_FLAGS = {"host": "on_host", "strided": "strided", "scalar": "scalar_state"}
 
 
-@dataclass(frozen=True, slots=True)
+def _read_form(text: str) -> Form:
+    words = text.split()
+    return Form(
+        "int32" if "int32" in words else "float32" if "float32" in words else "int64",
+        on_host="host" in words,
+        strided="strided" in words,
+        scalar_state="scalar" in words,
+    )
+
+
+codec("form", r"(?: (?:int32|float32))?(?: (?:host|strided|scalar))*", str, _read_form)
+
+
+@step("write {request} at {rows}{state}")
 class Write:
-    """New bytes for `request`, token i at `rows[i]`, and for its state row if it has one."""
+    """A new request: bytes for its token i at `rows[i]`, and for its state row if it has one."""
 
     request: str
     rows: Rows
     state: int | None = None
 
-    def __str__(self) -> str:
-        return f"write {self.request} at {_rows_text(self.rows)}{_state_text(self.state)}"
+
+@step("extend {request} at {rows}", "extend {request} by {tokens}")
+class Extend:
+    """More tokens for `request`, which is new if need be: at `rows`, or `tokens` rows that the
+    allocator chooses. Decoding extends by one. A state is written anew."""
+
+    request: str
+    rows: Rows | None = None
+    tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@step("claim {request} at {rows}")
 class Claim:
     """`request` names rows that are not its own, perhaps not even rows; nothing is written."""
 
     request: str
     rows: Rows
 
-    def __str__(self) -> str:
-        return f"claim {self.request} at {_rows_text(self.rows)}"
 
-
-@dataclass(frozen=True, slots=True)
+@step(
+    "offload {request} as {copy}{state}{form}",
+    "offload {request}[{start}:{stop}] as {copy}{state}{form}",
+)
 class Offload:
     """Copy to the host the tokens `start .. stop - 1` of `request` (all where stop is None)."""
 
@@ -69,14 +89,8 @@ class Offload:
     stop: int | None = None
     form: Form = PLAIN
 
-    def __str__(self) -> str:
-        stop = "" if self.stop is None else self.stop
-        part = f"[{self.start}:{stop}]" if self.start or self.stop is not None else ""
-        state = _state_text(self.state)
-        return f"offload {self.request}{part} as {self.copy}{state}{self.form}"
 
-
-@dataclass(frozen=True, slots=True)
+@step("reload {copy} at {rows}{state}{form}")
 class Reload:
     """Load `copy` into `rows` and into the state row `state`."""
 
@@ -85,50 +99,141 @@ class Reload:
     state: int | None = None
     form: Form = PLAIN
 
-    def __str__(self) -> str:
-        return f"reload {self.copy} at {_rows_text(self.rows)}{_state_text(self.state)}{self.form}"
+
+@step("retract {request} as {copy}")
+class Retract:
+    """Offload all of `request`, its state too, and free its rows."""
+
+    request: str
+    copy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Overwrite:
-    """Every row of every buffer gets new bytes that belong to no request."""
+@step("resume {request} from {copy}{state}", "resume {request} from {copy} at {rows}{state}")
+class Resume:
+    """`request` lives again: `copy` is reloaded at `rows`, or where the allocator says."""
 
-    def __str__(self) -> str:
-        return "overwrite"
+    request: str
+    copy: str
+    rows: Rows | None = None
+    state: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@step("free {requests}", "free {requests}[{start}:]")
+class Free:
+    """In one call, the tokens of these requests from position `start` on are given up."""
+
+    requests: tuple[str, ...]
+    start: int = 0
+
+
+@step("share {request}[:{tokens}] as {new}")
+class Share:
+    """`new` begins with the first `tokens` tokens of `request`: both own them."""
+
+    request: str
+    new: str
+    tokens: int
+
+
+@step("slide {request}[{start}:{stop}]")
+class Slide:
+    """The window of `request` has left its tokens `start .. stop - 1` behind."""
+
+    request: str
+    start: int
+    stop: int
+
+
+@step("move {request}[{sources}] to [{targets}]")
+class Move:
+    """The tokens of `request` at positions `sources` are copied to its positions `targets`."""
+
+    request: str
+    sources: Rows
+    targets: Rows
+
+
+@step("copy state {source} to {target}")
+class CopyState:
+    """The state row `source` is copied to the state row `target`."""
+
+    source: int
+    target: int
+
+
+@step("zero state {source}")
+class ZeroState:
+    """The state row `source` is zeroed."""
+
+    source: int
+
+
+@step("scribble {copy}")
 class Scribble:
     """Overwrite the host memory of `copy`, which is of no use after this."""
 
     copy: str
 
-    def __str__(self) -> str:
-        return f"scribble {self.copy}"
 
-
-@dataclass(frozen=True, slots=True)
+@step("foreign {copy} of {tokens}")
 class Foreign:
     """A copy of `tokens` tokens that was made by a pool of another geometry."""
 
     copy: str
     tokens: int
 
-    def __str__(self) -> str:
-        return f"foreign {self.copy} of {self.tokens}"
+
+Verb = Literal["overwrite", "clear", "begin group", "end group", "compact", "scribble ids"]
+codec("verb", "overwrite|clear|begin group|end group|compact|scribble ids", str, str)
 
 
-@dataclass(frozen=True, slots=True)
+@step("{verb}")
+class Bare:
+    """A step that is one verb and nothing else."""
+
+    verb: Verb
+
+
+OVERWRITE = Bare("overwrite")
+"""Every row of every buffer gets new bytes that belong to no request."""
+CLEAR = Bare("clear")
+"""The allocator takes back everything that it handed out."""
+BEGIN_GROUP, END_GROUP = Bare("begin group"), Bare("end group")
+"""What is freed between these two becomes free at the second."""
+COMPACT = Bare("compact")
+"""A pool with virtual ids moves its rows and translates the ids anew."""
+SCRIBBLE_IDS = Bare("scribble ids")
+"""The caller overwrites every tensor of ids that it got from the allocator or passed to it."""
+
+codec("call", "(?:offload|reload|free|move) .+", str, read_step)
+
+
+@step("refuse {call}")
 class Refuse:
     """An illegal call: it must raise, and nothing may change."""
 
-    call: Offload | Reload
-
-    def __str__(self) -> str:
-        return f"refuse {self.call}"
+    call: Offload | Reload | Free | Move
 
 
-Step = Write | Claim | Offload | Reload | Overwrite | Scribble | Foreign | Refuse
+Step = (
+    Write
+    | Extend
+    | Claim
+    | Offload
+    | Reload
+    | Retract
+    | Resume
+    | Free
+    | Share
+    | Slide
+    | Move
+    | CopyState
+    | ZeroState
+    | Scribble
+    | Foreign
+    | Bare
+    | Refuse
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,101 +251,4 @@ class Program:
 
 def parse_program(text: str) -> Program:
     """Read `str(program)` back. `ValueError` names the step that cannot be read."""
-    return Program(tuple(_parse_step(step.strip()) for step in text.split(";") if step.strip()))
-
-
-_TAIL = r"(?: state (?P<state>-?\d+))?(?P<form>(?: (?:int32|float32|host|strided|scalar))*)"
-_GRAMMAR: tuple[tuple[str, Callable[[dict[str, str]], Step]], ...] = (
-    (
-        r"write (?P<name>\w+) at (?P<rows>\S+)(?: state (?P<state>-?\d+))?",
-        lambda m: Write(m["name"], _parse_rows(m["rows"]), _parse_state(m)),
-    ),
-    (
-        r"claim (?P<name>\w+) at (?P<rows>\S+)",
-        lambda m: Claim(m["name"], _parse_rows(m["rows"])),
-    ),
-    (
-        r"offload (?P<name>\w+)(?:\[(?P<start>\d+):(?P<stop>\d*)\])? as (?P<copy>\w+)" + _TAIL,
-        lambda m: Offload(
-            m["name"],
-            m["copy"],
-            _parse_state(m),
-            int(m["start"] or 0),
-            int(m["stop"]) if m["stop"] else None,
-            _parse_form(m["form"]),
-        ),
-    ),
-    (
-        r"reload (?P<copy>\w+) at (?P<rows>\S+)" + _TAIL,
-        lambda m: Reload(
-            m["copy"], _parse_rows(m["rows"]), _parse_state(m), _parse_form(m["form"])
-        ),
-    ),
-    (r"overwrite", lambda _: Overwrite()),
-    (r"scribble (?P<copy>\w+)", lambda m: Scribble(m["copy"])),
-    (
-        r"foreign (?P<copy>\w+) of (?P<tokens>\d+)",
-        lambda m: Foreign(m["copy"], int(m["tokens"])),
-    ),
-)
-
-
-def _parse_step(text: str) -> Step:
-    if text.startswith("refuse "):
-        call = _parse_step(text.removeprefix("refuse "))
-        if isinstance(call, Offload | Reload):
-            return Refuse(call)
-        raise ValueError(f"program: only offload and reload can be refused, got {text!r}")
-    for pattern, build in _GRAMMAR:
-        match = re.fullmatch(pattern, text)
-        if match:
-            return build(match.groupdict())
-    raise ValueError(
-        f"program: cannot read the step {text!r}; a program looks like "
-        "'write r0 at 4..6; offload r0 as c0; overwrite; reload c0 at 9,8,12'"
-    )
-
-
-def _parse_state(groups: dict[str, str]) -> int | None:
-    return int(groups["state"]) if groups["state"] else None
-
-
-def _parse_form(text: str) -> Form:
-    words = text.split()
-    return Form(
-        "int32" if "int32" in words else "float32" if "float32" in words else "int64",
-        on_host="host" in words,
-        strided="strided" in words,
-        scalar_state="scalar" in words,
-    )
-
-
-def _state_text(state: int | None) -> str:
-    return "" if state is None else f" state {state}"
-
-
-def _rows_text(rows: Rows) -> str:
-    if not rows:
-        return "none"
-    runs: list[list[int]] = []
-    for row in rows:
-        if runs and row == runs[-1][1] + 1:
-            runs[-1][1] = row
-        else:
-            runs.append([row, row])
-    return ",".join(str(a) if a == b else f"{a}..{b}" for a, b in runs)
-
-
-def _parse_rows(text: str) -> Rows:
-    if text == "none":
-        return ()
-    rows: list[int] = []
-    for run in text.split(","):
-        match = re.fullmatch(r"(-?\d+)(?:\.\.(-?\d+))?", run)
-        if not match:
-            raise ValueError(f"program: {run!r} is not a row or a range of rows such as 4..6")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
-            raise ValueError(f"program: {run!r} runs backwards; list the rows instead")
-        rows.extend(range(first, last + 1))
-    return tuple(rows)
+    return Program(tuple(read_step(word.strip()) for word in text.split(";") if word.strip()))

@@ -3,104 +3,55 @@
 from __future__ import annotations
 
 import dataclasses
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from conformance.adapters import Adapter
 from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
+from conformance.allocator import Allocator
 from conformance.buffers import Inventory, take_inventory
+from conformance.copies import LiveCopy
+from conformance.front import Front
 from conformance.geometry import Geometry
-from conformance.model import Cells, Model, Saved
+from conformance.model import Cells, Model
 from conformance.pool import Pool
 from conformance.programs import (
+    OVERWRITE,
+    PLAIN,
+    Bare,
     Claim,
+    CopyState,
+    Extend,
     Foreign,
     Form,
+    Free,
+    Move,
     Offload,
-    Overwrite,
     Program,
     Refuse,
     Reload,
-    Rows,
+    Resume,
+    Retract,
     Scribble,
+    Share,
+    Slide,
     Step,
     Write,
+    ZeroState,
 )
-from conformance.walk import tensors_in
+from conformance.refusals import REFUSALS, why_illegal
+from conformance.step_text import Rows
+from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble, told
 
-REFUSALS = (TypeError, ValueError, IndexError)
-GARBAGE = 0xA5
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
 
-Kind = Literal["raised", "payload", "companion", "state", "outside", "clause"]
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that went wrong at a step.
-
-    `kind` is `clause` where the step itself says which clause is broken: `clause` names it.
-    Else it is an exception, a difference inside the index set in a buffer of that role, or
-    one outside it (`clause` names the plainest explanation); which clause that breaks
-    depends on what makes it go away: see `diagnosis`.
-    """
-
-    step: int
-    kind: Kind
-    what: str
-    clause: str = ""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a check did: programs run, reloads compared, rows moved, known failures met."""
-
-    programs: int = 0
-    reloads: int = 0
-    rows: int = 0
-    known: int = 0
-
-    def add(self, other: Tally) -> None:
-        self.programs += other.programs
-        self.reloads += other.reloads
-        self.rows += other.rows
-        self.known += other.known
-
-
-class StopProgram(Exception):  # noqa: N818
-    """Ends a program early: what follows would only repeat a failure already told."""
-
-
 Verb = Callable[[Tensor, Tensor | None], Any]
-"""Offload or reload with everything given but the ids of tokens and of state."""
-
-OnTrouble = Callable[[Trouble], None]
-"""Called at each trouble; returns to go on, raises to end the program."""
-
-
-@dataclass(slots=True)
-class _Copy:
-    """A copy that is alive: the host object, what it must hold, and its bytes when made."""
-
-    host: Any
-    saved: Saved | None
-    tokens: int
-    tensors: list[tuple[str, Tensor]]
-    bytes: list[tuple[Tensor, Tensor]]
-    checked: bool = False
-
-    @classmethod
-    def of(cls, host: Any, saved: Saved, tokens: int, pool: Any) -> _Copy:
-        tensors = [(path, tensor) for path, tensor in tensors_in(host, skip=pool) if tensor.numel()]
-        views = [tensor.view(_BITS.get(tensor.itemsize, tensor.dtype)) for _, tensor in tensors]
-        return cls(host, saved, tokens, tensors, [(view, view.clone()) for view in views])
+"""A verb with everything given but two tensors of ids: of tokens and state, or of targets
+and sources."""
 
 
 def adapter_of(pool: Pool) -> Adapter:
@@ -119,19 +70,34 @@ def build(pool: Pool, geometry: Geometry) -> tuple[Any, Inventory]:
     return made, inventory
 
 
-def run(pool: Pool, geometry: Geometry, program: Program, on_trouble: OnTrouble) -> Tally:
-    """Run `program` on a new pool and compare every row after each step that may change one.
+def run(
+    pool: Pool,
+    geometry: Geometry,
+    program: Program,
+    on_trouble: OnTrouble,
+    allocator: Allocator | None = None,
+) -> Tally:
+    """Run `program` on a new pool, behind a new allocator where one is given, and compare
+    every row after each step that may change one.
 
     Each trouble goes to `on_trouble`, which decides whether to go on.
     """
     made, inventory = build(pool, geometry)
     model = Model(inventory.buffers, geometry.page_size, pool.ids == "page")
-    run = _Run(pool, geometry, program, on_trouble, made, model, inventory.storages)
+    run = Run(pool, geometry, program, on_trouble, made, model, inventory.storages)
+    if allocator is not None:
+        run.front = Front.before(allocator, run)
     return run.run()
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
+    """One run of one program: the pool, the model, and what is alive.
+
+    `placed` has the rows of each request, `states` its state row, `written` how many of its
+    tokens were ever written.
+    """
+
     pool: Pool
     geometry: Geometry
     program: Program
@@ -139,16 +105,21 @@ class _Run:
     made: Any
     model: Model
     owned: frozenset[int]
+    front: Front | None = None
     step: int = 0
     tally: Tally = field(default_factory=lambda: Tally(programs=1))
-    copies: dict[str, _Copy] = field(default_factory=dict)
+    copies: dict[str, LiveCopy] = field(default_factory=dict)
     placed: dict[str, Rows] = field(default_factory=dict)
+    states: dict[str, int | None] = field(default_factory=dict)
 
     def run(self) -> Tally:
         try:
             for number, step in enumerate(self.program):
                 self.step = number
-                self._do(step)
+                if self.front is None:
+                    self._do(step)
+                else:
+                    self.front.do(step)
             self._check_copies()
         except StopProgram:
             pass
@@ -157,48 +128,87 @@ class _Run:
     def _do(self, step: Step) -> None:
         match step:
             case Write(request, rows, state):
-                self.model.write(request, rows, state)
-                self.placed[request] = rows
+                self.place(request, (), rows, state)
+            case Extend(request, rows):
+                assert rows is not None, f"{step}: only an allocator can choose the rows"
+                held = self.placed.get(request, ())
+                self.place(request, held, rows, self.states.get(request))
             case Claim(request, rows):
                 self.placed[request] = rows
-            case Overwrite():
-                self.model.overwrite()
             case Offload():
-                self._offload(step)
+                rows = self.placed[step.request][step.start : step.stop]
+                self.offload(step.copy, rows, step.state, self._offload_call, step.form)
             case Reload():
-                self._reload(step)
+                call = self._reload_call(self.copies[step.copy].host)
+                self.reload(step.copy, step.rows, step.state, call, step.form)
+            case Retract(request, copy):
+                rows, state = self.placed.pop(request), self.states.pop(request)
+                self.offload(copy, rows, state, self._offload_call)
+            case Resume(request, copy, rows, state):
+                assert rows is not None, f"{step}: only an allocator can choose the rows"
+                self.reload(copy, rows, state, self._reload_call(self.copies[copy].host))
+                self.placed[request], self.states[request] = rows, state
+            case Free(requests, start):
+                for request in requests:
+                    self.placed[request] = self.placed[request][:start]
+            case Move():
+                self._move(step)
+            case CopyState(source, target):
+                self._change_state(adapter_of(self.pool).copy_state, source, target)
+            case ZeroState(source):
+                self._change_state(adapter_of(self.pool).zero_state, source)
             case Scribble(name):
-                self._scribble(self.copies.pop(name))
+                self.copies.pop(name).scribble()
+                self.compare("copy_is_its_own_memory")
             case Foreign(name, tokens):
-                self.copies[name] = self._foreign(tokens)
+                self.copies[name] = self._foreign(name, tokens)
             case Refuse(call):
                 self._refuse(call)
+            case Bare() if step == OVERWRITE:
+                self.model.overwrite()
+            case Bare() | Share() | Slide():
+                raise ValueError(f"program: {str(step)!r} needs an allocator")
 
-    # -- the verbs ---------------------------------------------------------------------
+    def place(self, request: str, held: Rows, rows: Rows, state: int | None) -> None:
+        """Write new tokens of `request` at `rows`, behind those that it holds."""
+        self.model.write(request, rows, state, len(held))
+        self.placed[request], self.states[request] = held + rows, state
 
-    def _offload(self, step: Offload) -> None:
-        rows = self.placed[step.request][step.start : step.stop]
-        host = self._call(step.form, rows, step.state, self._offload_call)
-        cells = self.model.cells(rows, step.state)
-        self._compare("offload_changes_nothing")
-        saved = self.model.save(cells)
-        copy = _Copy.of(host, saved, len(rows), self.made)
-        self._check_sharing(step.copy, copy)
-        self._check_place(copy)
-        self._check_size(copy, cells)
-        self.copies[step.copy] = copy
+    # -- offload and reload ------------------------------------------------------------
 
-    def _reload(self, step: Reload) -> None:
-        copy = self.copies[step.copy]
-        self._check_memory(step.copy, copy, "copy_is_its_own_memory", "since the offload")
-        self._call(step.form, step.rows, step.state, self._reload_call(copy.host))
-        cells = self.model.cells(step.rows, step.state)
-        assert copy.saved is not None, f"{step.copy} is foreign: its reload must be refused"
+    def offload(
+        self, name: str, rows: Rows, state: int | None, verb: Verb, form: Form = PLAIN
+    ) -> None:
+        """Offload `rows` as the copy `name`, and check the pool and the copy."""
+        host = self._call(form, rows, state, verb)
+        cells = self.model.cells(rows, state)
+        self.compare("offload_changes_nothing")
+        copy = LiveCopy.of(name, host, self.model.save(cells), len(rows), self.made)
+        buffers = list(self.model.actual)
+        shared = copy.shared_with(buffers)
+        if shared is not None:
+            self.broken("copy_is_its_own_memory", shared)
+            raise StopProgram
+        page_rows = self.geometry.page_size if self.model.paged else 0
+        for clause, what in copy.problems(buffers, cells, page_rows, self.owned):
+            self.broken(clause, what)
+        self.copies[name] = copy
+
+    def reload(
+        self, name: str, rows: Rows, state: int | None, verb: Verb, form: Form = PLAIN
+    ) -> None:
+        """Reload the copy `name` at `rows`, and compare every row."""
+        copy = self.copies[name]
+        self._check_memory(copy, "copy_is_its_own_memory", "since the offload")
+        self._call(form, rows, state, verb)
+        cells = self.model.cells(rows, state)
+        assert copy.saved is not None, f"{name} is foreign: its reload must be refused"
         self.model.restore(copy.saved, cells)
-        self._compare_reloaded(cells, with_state=step.state is not None)
-        self._check_memory(step.copy, copy, "reload_can_be_repeated", "in its reload")
+        stays = state is None and self.pool.has_state
+        self._compare_reloaded(cells, stays=stays)
+        self._check_memory(copy, "reload_can_be_repeated", "in its reload")
         self.tally.reloads += 1
-        self.tally.rows += len(step.rows)
+        self.tally.rows += len(rows)
 
     def _offload_call(self, ids: Tensor, state: Tensor | None) -> Any:
         return adapter_of(self.pool).offload(self.made, ids, state)
@@ -206,28 +216,22 @@ class _Run:
     def _reload_call(self, host: Any) -> Verb:
         return lambda ids, state: adapter_of(self.pool).reload(self.made, host, ids, state)
 
-    def _call(
-        self,
-        form: Form,
-        rows: Rows,
-        state: int | None,
-        verb: Verb,
-    ) -> Any:
-        ids, state_ids = self._ids(form, rows), self._state_ids(form, state)
+    def _call(self, form: Form, rows: Rows, state: int | None, verb: Verb) -> Any:
+        ids, state_ids = self.ids(form, rows), self._state_ids(form, state)
         passed = [(t, t.clone()) for t in (ids, state_ids) if t is not None]
-        result, error = _outcome(verb, ids, state_ids)
+        result, error = outcome(verb, ids, state_ids)
         if error is not None:
             self._raised(error)
             raise StopProgram
         for tensor, before in passed:
             if not torch.equal(tensor, before):
-                self._broken(
+                self.broken(
                     "index_tensors_are_not_modified",
                     f"ids were {before.tolist()}, are {tensor.tolist()} after the call",
                 )
         return result
 
-    def _ids(self, form: Form, rows: Rows) -> Tensor:
+    def ids(self, form: Form, rows: Sequence[int]) -> Tensor:
         device = "cpu" if form.on_host else self.geometry.device
         values = [v for row in rows for v in (row, -1)] if form.strided else rows
         ids = torch.tensor(values, dtype=_DTYPES[form.dtype], device=device)
@@ -236,159 +240,140 @@ class _Run:
     def _state_ids(self, form: Form, state: int | None) -> Tensor | None:
         if state is None:
             return None
-        ids = self._ids(dataclasses.replace(form, strided=False), (state,))
+        ids = self.ids(dataclasses.replace(form, strided=False), (state,))
         return ids[0] if form.scalar_state else ids
 
-    # -- steps that are not the pool's -------------------------------------------------
-
-    def _scribble(self, copy: _Copy) -> None:
-        for view, _ in copy.bytes:
-            view.fill_(GARBAGE)
-        self._compare("copy_is_its_own_memory")
-
-    def _foreign(self, tokens: int) -> _Copy:
+    def _foreign(self, name: str, tokens: int) -> LiveCopy:
         """From a pool with one layer more."""
         other = dataclasses.replace(self.geometry, layers=self.geometry.layers + 1)
-        rows = tuple(range(other.page_size, other.page_size + tokens))
-        host = adapter_of(self.pool).offload(self.pool.make(other), self._ids(Form(), rows), None)
-        return _Copy(host, None, tokens, [], [])
+        rows = range(other.page_size, other.page_size + tokens)
+        host = adapter_of(self.pool).offload(self.pool.make(other), self.ids(PLAIN, rows), None)
+        return LiveCopy(name, host, None, tokens, [], [])
 
-    def _refuse(self, call: Offload | Reload) -> None:
-        clause, value = self._why_illegal(call)
-        verb: Verb = self._offload_call
+    # -- the other verbs ---------------------------------------------------------------
+
+    def _move(self, step: Move) -> None:
+        targets, sources = self._moved(step)
+        _, error = outcome(self._move_call, self.ids(PLAIN, targets), self.ids(PLAIN, sources))
+        if error is not None:
+            self.broken("move_accepts_every_token", f"raised {told(error)}")
+            raise StopProgram
+        cells = self.model.cells(targets, None)
+        self.model.move(self.model.cells(sources, None), cells)
+        while (found := self.model.first_difference(cells)) is not None:
+            role, what = self.model.actual[found.buffer].role, self.model.describe(found)
+            inside = (
+                "move_carries_companions" if role == "companion" else "move_carries_the_payload"
+            )
+            self.broken(inside if found.inside else "move_leaves_other_rows_alone", what)
+            self.model.adopt(found.buffer)
+
+    def _moved(self, step: Move) -> tuple[Rows, Rows]:
+        """The target and source rows of a move."""
+        rows = self.placed[step.request]
+        return tuple(rows[at] for at in step.targets), tuple(rows[at] for at in step.sources)
+
+    def _move_call(self, targets: Tensor, sources: Tensor | None) -> None:
+        assert sources is not None
+        adapter_of(self.pool).move(self.made, targets, sources)
+
+    def _change_state(self, verb: Callable[..., None], source: int, *target: int) -> None:
+        ids = [self.ids(PLAIN, (state,)) for state in (source, *target)]
+        clause = "state_copy_copies_every_buffer" if target else "zeroed_state_is_zero"
+        _, error = outcome(lambda *_: verb(self.made, *ids), ids[0], None)
+        if error is not None:
+            self.broken(clause, f"raised {told(error)}")
+            raise StopProgram
+        if target:
+            self.model.copy_state(source, *target)
+        else:
+            self.model.zero_state(source)
+        self.compare(clause)
+
+    def _refuse(self, call: Offload | Reload | Free | Move) -> None:
+        copy = self.copies.get(call.copy) if isinstance(call, Reload) else None
+        assert not isinstance(call, Free), "only an allocator frees"
+        rows, state, verb, form = self._illegal(call)
+        clause, value = why_illegal(call, rows, copy, self.pool, self.geometry)
+        ids = self.ids(form, rows)
+        other = self._state_ids(form, state) if not isinstance(call, Move) else None
+        if isinstance(call, Move):
+            other = self.ids(form, self._moved(call)[1])
+            ids = self.ids(form, self._moved(call)[0])
+        _, error = outcome(verb, ids, other)
+        self.refused(clause, value, error)
+        self.compare(clause)
+
+    def _illegal(self, call: Offload | Reload | Move) -> tuple[Rows, int | None, Verb, Form]:
         if isinstance(call, Offload):
             rows = self.placed[call.request][call.start : call.stop]
-        else:
-            rows, verb = call.rows, self._reload_call(self.copies[call.copy].host)
-        ids, state = self._ids(call.form, rows), self._state_ids(call.form, call.state)
-        _, error = _outcome(verb, ids, state)
-        if error is None:
-            self._broken(clause, "the call was accepted")
-        elif not isinstance(error, REFUSALS):
-            expected = ", ".join(refusal.__name__ for refusal in REFUSALS)
-            self._broken(clause, f"raised {_told(error)}; expected one of {expected}")
-        elif value and value not in str(error):
-            self._broken(clause, f"raised {_told(error)}; it does not name {value}")
-        self._compare(clause)
-
-    def _why_illegal(self, call: Offload | Reload) -> tuple[str, str]:
-        """The clause that `call` must be refused under, and what the error must name."""
-        rows: Rows = call.rows if isinstance(call, Reload) else self.placed[call.request]
-        copy = self.copies.get(call.copy) if isinstance(call, Reload) else None
-        if call.form.dtype == "float32":
-            return "wrong_dtype_is_refused", "float32"
-        for row in rows:
-            if row < 0:
-                return "negative_ids_are_refused", str(row)
-            if row < self.geometry.page_size:
-                return "reserved_rows_are_refused", str(row)
-            if row >= self.geometry.token_rows:
-                return "out_of_range_ids_are_refused", str(row)
-        if copy is not None and copy.saved is None:
-            return "foreign_copy_is_refused", ""
-        if copy is not None and copy.tokens != len(rows):
-            return "wrong_length_is_refused", str(copy.tokens)
-        if not self.pool.has_state:
-            return "state_is_refused_not_dropped", "state"
-        return "state_mismatch_is_refused", "state"
+            return rows, call.state, self._offload_call, call.form
+        if isinstance(call, Reload):
+            return call.rows, call.state, self._reload_call(self.copies[call.copy].host), call.form
+        targets, sources = self._moved(call)
+        return targets + sources, None, self._move_call, PLAIN
 
     # -- what is checked ---------------------------------------------------------------
 
-    def _compare(self, clause: str) -> None:
+    def refused(self, clause: str, value: str, error: Exception | None) -> None:
+        """An illegal call must have raised one of the errors of a refusal, naming `value`."""
+        if error is None:
+            self.broken(clause, "the call was accepted")
+        elif not isinstance(error, REFUSALS):
+            expected = ", ".join(refusal.__name__ for refusal in REFUSALS)
+            self.broken(clause, f"raised {told(error)}; expected one of {expected}")
+        elif value and value not in str(error):
+            self.broken(clause, f"raised {told(error)}; it does not name {value}")
+
+    def compare(self, clause: str) -> None:
         """Compare every row; any difference breaks `clause`."""
         while (found := self.model.first_difference()) is not None:
-            self._broken(clause, self.model.describe(found))
+            self.broken(clause, self.model.describe(found))
             self.model.adopt(found.buffer)
 
-    def _compare_reloaded(self, cells: Cells, *, with_state: bool) -> None:
-        """Compare every row after a reload into `cells`."""
+    def _compare_reloaded(self, cells: Cells, *, stays: bool) -> None:
+        """Compare every row after a reload into `cells`; state `stays` as it was."""
         while (found := self.model.first_difference(cells)) is not None:
             role, what = self.model.actual[found.buffer].role, self.model.describe(found)
             if found.inside:
                 self.on_trouble(Trouble(self.step, role, what))
             else:
-                stays = role == "state" and not with_state
-                clause = "state_stays_without_ids" if stays else "reload_leaves_other_rows_alone"
+                state = role == "state" and stays
+                clause = "state_stays_without_ids" if state else "reload_leaves_other_rows_alone"
                 self.on_trouble(Trouble(self.step, "outside", what, clause))
             self.model.adopt(found.buffer)
 
     def _check_copies(self) -> None:
-        for name, copy in self.copies.items():
+        for copy in self.copies.values():
             if not copy.checked:
-                self._check_memory(name, copy, "copy_is_its_own_memory", "since the offload")
+                self._check_memory(copy, "copy_is_its_own_memory", "since the offload")
 
-    def _check_memory(self, name: str, copy: _Copy, clause: str, when: str) -> None:
-        copy.checked = True
-        for (path, _), (now, before) in zip(copy.tensors, copy.bytes, strict=True):
-            if not torch.equal(now, before):
-                what = f"the host tensor {path or 'itself'} of {name} has changed {when}"
-                self._broken(clause, what)
-                raise StopProgram
-
-    def _check_sharing(self, name: str, copy: _Copy) -> None:
-        pool = {
-            rows.untyped_storage().data_ptr(): b.name for b in self.model.actual for rows in b.rows
-        }
-        for path, tensor in copy.tensors:
-            shared = pool.get(tensor.untyped_storage().data_ptr())
-            if shared is not None:
-                what = f"the host tensor {path or 'itself'} of {name} is a view of the pool's"
-                self._broken("copy_is_its_own_memory", f"{what} {shared}")
-                raise StopProgram
-
-    def _check_place(self, copy: _Copy) -> None:
-        for path, tensor in copy.tensors:
-            if tensor.device.type != "cpu":
-                self._broken("copy_is_on_the_host", f"{path} of the copy is on {tensor.device}")
-
-    def _check_size(self, copy: _Copy, cells: Cells) -> None:
-        storages = {t.untyped_storage().data_ptr(): t for _, t in copy.tensors}
-        held = sum(
-            # A slice of host memory that the pool itself keeps is not the copy's alone.
-            t.nbytes if at in self.owned else t.untyped_storage().nbytes()
-            for at, t in storages.items()
-        )
-        limit = self._size_limit(cells)
-        if held > limit:
-            self._broken(
-                "copy_size_is_bounded",
-                f"the copy of {copy.tokens} tokens holds {held} bytes; its rows and ids, "
-                f"twice, are {limit}",
-            )
-
-    def _size_limit(self, cells: Cells) -> int:
-        rows = {unit: cells.of(unit).numel() for unit in ("token", "page", "state")}
-        if self.model.paged:
-            rows["token"] = rows["page"] * self.geometry.page_size
-        return 2 * sum(rows[b.unit] * b.row_bytes for b in self.model.actual) + 16 * sum(
-            rows.values()
-        )
+    def _check_memory(self, copy: LiveCopy, clause: str, when: str) -> None:
+        changed = copy.changes(when)
+        if changed is not None:
+            self.broken(clause, changed)
+            raise StopProgram
 
     def _raised(self, error: Exception) -> None:
-        what = f"raised {_told(error)}"
-        if isinstance(error, NotImplementedError):
-            self._broken("every_verb_works", f"{what}; no `lacks` says that it is not supported")
+        what = f"raised {told(error)}"
+        if self.front is not None:
+            self.broken("allocator_forwards_the_verbs", what)
+        elif isinstance(error, NotImplementedError):
+            self.broken("every_verb_works", f"{what}; no `lacks` says that it is not supported")
         elif isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
-            self._broken("override_accepts_every_keyword", what)
+            self.broken("override_accepts_every_keyword", what)
         else:
             self.on_trouble(Trouble(self.step, "raised", what))
 
-    def _broken(self, clause: str, what: str) -> None:
+    def broken(self, clause: str, what: str) -> None:
         self.on_trouble(Trouble(self.step, "clause", what, clause))
 
 
-def _outcome(verb: Verb, ids: Tensor, state_ids: Tensor | None) -> tuple[Any, Exception | None]:
+def outcome(verb: Verb, first: Tensor, second: Tensor | None) -> tuple[Any, Exception | None]:
+    """What the verb returns, or the error that it raises."""
     # What is raised later must not carry this error as its context: Hypothesis would take
     # the same failure, met at another place in the engine, for a different one.
     try:
-        return verb(ids, state_ids), None
+        return verb(first, second), None
     except Exception as error:
         return None, error
-
-
-def _told(error: Exception) -> str:
-    """The error, and where in the engine it was raised: `TypeError: ... (mla.py:30)`."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    message = str(error).split("\n", 1)[0]
-    told = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return f"{told} ({Path(place.filename).name}:{place.lineno})"

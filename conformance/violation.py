@@ -8,13 +8,16 @@ from functools import cache
 
 from conformance.contract import CLAUSES
 from conformance.geometry import Geometry
+from conformance.journal.records import replay_command
 from conformance.programs import Program
 
 
 class Violation(AssertionError):  # noqa: N818
-    """A clause is broken; the message is what the user reads. `clause` names it."""
+    """A clause is broken; the message is what the user reads. `clause` names it, `finding`
+    is the program that shows it, where there is one."""
 
     clause: str
+    finding: Finding | None = None
 
 
 @cache
@@ -36,12 +39,14 @@ def violation(clause: str, evidence: Sequence[tuple[str, str]]) -> Violation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was seen on a pool: after which step of which program, and what was wrong."""
+    """What was seen on a pool: after which step of which program, and what was wrong.
+
+    `step` is None where what failed was no step of the program."""
 
     pool: str
     geometry: Geometry
     program: Program
-    step: int
+    step: int | None
     what: str
 
     @property
@@ -51,18 +56,21 @@ class Finding:
 
     def violation(self, clause: str, check: str) -> Violation:
         """The exception for the test `check`: evidence, program, and how to run it again."""
+        error = violation(clause, self.evidence(check))
+        error.finding = self
+        return error
+
+    def evidence(self, check: str) -> list[tuple[str, str]]:
+        """What was seen, label and text, and last how the test `check` sees it again."""
         steps = [str(step) for step in self.program]
-        return violation(
-            clause,
-            [
-                ("pool", self.pool),
-                ("geometry", str(self.geometry)),
-                *zip(["program", *[""] * (len(steps) - 1)], steps, strict=True),
-                ("after", steps[self.step]),
-                ("found", self.what),
-                ("replay", f"pytest -k '{check}[{self.pool}]' --kv-replay '{self.replay}'"),
-            ],
-        )
+        return [
+            ("pool", self.pool),
+            ("geometry", str(self.geometry)),
+            *zip(["program", *[""] * (len(steps) - 1)], steps, strict=True),
+            *([("after", steps[self.step])] if self.step is not None else []),
+            ("found", self.what),
+            ("replay", replay_command(check, self.pool, self.replay)),
+        ]
 
 
 def split_replay(text: str) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,8 @@ class HostCopy:
     """What `get_cpu_copy` returns: rows on the host, and what they were taken from.
 
     `layout` describes the rows (dtype and shape per buffer and layer), so that a copy is
-    only ever loaded into a pool of the same shape. `chunks[buffer][layer]` holds the rows.
+    only ever loaded into a pool of the same shape. `chunks[buffer][layer]` holds the rows;
+    `parts` are the copies of the pools that a composed pool is made of.
     """
 
     layout: tuple[tuple[object, ...], ...]
@@ -26,6 +28,7 @@ class HostCopy:
     start_slot: int
     chunks: dict[str, list[Chunks]]
     state: HostCopy | None = None
+    parts: dict[str, HostCopy] = field(default_factory=dict)
 
 
 class KVPool(abc.ABC):
@@ -91,14 +94,26 @@ class KVPool(abc.ABC):
         raise NotImplementedError
 
     def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
-        """Copy the tokens at `src_loc` to `tgt_loc`, both `[n]`, disjoint, in every buffer."""
-        check_ids("tgt_loc", tgt_loc, self.page_size, self.token_rows)
-        check_ids("src_loc", src_loc, self.page_size, self.token_rows)
-        if len(tgt_loc) != len(src_loc):
-            raise ValueError(f"{len(tgt_loc)} targets for {len(src_loc)} sources")
+        """Copy the tokens at `src_loc` to `tgt_loc`, both `[n]`, disjoint, in every buffer.
+
+        Raises as `check_pairs` does, before anything is changed.
+        """
+        self.check_move(tgt_loc, src_loc)
         for layers in self.token_buffers().values():
             move_rows(layers, tgt_loc, src_loc)
         synchronize(self.device)
+
+    def geometry(self) -> dict[str, Any]:
+        """The arguments of `KVPool`, for a pool that is composed of this one."""
+        return {
+            "size": self.size,
+            "page_size": self.page_size,
+            "layers": self.layers,
+            "first_layer": self.first_layer,
+            "dtype": self.dtype,
+            "device": self.device,
+            "chunk_tokens": self.chunk_tokens,
+        }
 
     @property
     def token_rows(self) -> int:
@@ -128,6 +143,10 @@ class KVPool(abc.ABC):
         """Refuse token ids that this pool does not have."""
         check_ids("indices", indices, self.page_size, self.token_rows)
 
+    def check_move(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
+        """Refuse a move that this pool cannot make."""
+        check_pairs("tgt_loc", tgt_loc, "src_loc", src_loc, self.page_size, self.token_rows)
+
     def check_copy(self, copy: HostCopy, indices: Tensor) -> None:
         """Refuse a copy of another geometry, or of another number of tokens."""
         if not isinstance(copy, HostCopy):
@@ -139,10 +158,11 @@ class KVPool(abc.ABC):
 
 
 def check_ids(name: str, ids: Tensor, first: int, end: int) -> None:
-    """Refuse `ids` unless it is a 1-D int32 or int64 tensor with values in `[first, end)`.
+    """Refuse `ids` unless it is a 1-D int32 or int64 tensor of distinct values in `[first, end)`.
 
-    Rows `0 .. first - 1` are reserved for padding. Raises `TypeError` for the tensor's
-    type, `ValueError` for its shape, `IndexError` for a value.
+    Rows `0 .. first - 1` are reserved for padding; two tokens in one row would be written in
+    an order that `index_put` leaves open. Raises `TypeError` for the tensor's type,
+    `ValueError` for its shape or an id that appears twice, `IndexError` for a value.
     """
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of ids, got {type(ids).__name__}")
@@ -159,6 +179,27 @@ def check_ids(name: str, ids: Tensor, first: int, end: int) -> None:
         raise IndexError(f"{name} contains {low}; ids are not negative")
     if low < first:
         raise IndexError(f"{name} contains {low}, but rows below {first} are reserved for padding")
+    counts = torch.bincount(ids)
+    if int(counts.max()) > 1:
+        raise ValueError(f"{name} contains {int(counts.argmax())} more than once")
+
+
+def check_pairs(
+    target_name: str, targets: Tensor, source_name: str, sources: Tensor, first: int, end: int
+) -> None:
+    """Refuse to copy rows `sources` to rows `targets` unless both are legal ids, as many of
+    one as of the other, and none is in both.
+
+    A kernel reads and writes the rows in any order (sglang, `copy_all_layer_kv_cache`).
+    Raises as `check_ids` does, and `ValueError` for the number of ids or an id in both.
+    """
+    check_ids(target_name, targets, first, end)
+    check_ids(source_name, sources, first, end)
+    if len(targets) != len(sources):
+        raise ValueError(f"{len(targets)} targets for {len(sources)} sources")
+    shared = targets[torch.isin(targets, sources.to(targets.device))]
+    if len(shared):
+        raise ValueError(f"{int(shared[0])} is both in {target_name} and in {source_name}")
 
 
 def refuse_state(mamba_indices: Tensor | None) -> None:

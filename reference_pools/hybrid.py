@@ -17,15 +17,7 @@ class HybridPool(KVPool):
     """
 
     def __init__(self, attention: KVPool, state: StatePool) -> None:
-        super().__init__(
-            size=attention.size,
-            page_size=attention.page_size,
-            layers=attention.layers,
-            first_layer=attention.first_layer,
-            dtype=attention.dtype,
-            device=attention.device,
-            chunk_tokens=attention.chunk_tokens,
-        )
+        super().__init__(**attention.geometry())
         self.attention = attention
         self.state = state
 
@@ -57,3 +49,11 @@ class HybridPool(KVPool):
     def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
         """Tokens move; state is one row per request and stays where it is."""
         self.attention.move_kv_cache(tgt_loc, src_loc)
+
+    def copy_state(self, sources: Tensor, targets: Tensor) -> None:
+        """As `StatePool.copy_state`; no token moves."""
+        self.state.copy_state(sources, targets)
+
+    def zero_state(self, ids: Tensor) -> None:
+        """As `StatePool.zero_state`; no token changes."""
+        self.state.zero_state(ids)

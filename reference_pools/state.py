@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from reference_pools.base import HostCopy, check_ids
-from reference_pools.transfer import offload_rows, reload_rows, synchronize
+from reference_pools.base import HostCopy, check_ids, check_pairs
+from reference_pools.transfer import move_rows, offload_rows, reload_rows, synchronize
 
 
 class StatePool:
@@ -49,10 +49,9 @@ class StatePool:
 
     def rows_of(self, mamba_indices: Tensor) -> Tensor:
         """State ids as a 1-D tensor, refused as `check_ids` does; a 0-dim id is one row."""
-        if isinstance(mamba_indices, Tensor) and mamba_indices.dim() == 0:
-            mamba_indices = mamba_indices.reshape(1)
-        check_ids("mamba_indices", mamba_indices, 1, self.size + 1)
-        return mamba_indices
+        rows = as_rows(mamba_indices)
+        check_ids("mamba_indices", rows, 1, self.size + 1)
+        return rows
 
     def get_cpu_copy(self, rows: Tensor) -> HostCopy:
         chunks = {
@@ -73,3 +72,33 @@ class StatePool:
             for layer, chunks in zip(layers, copy.chunks[name], strict=True):
                 reload_rows(layer, rows, chunks)
         synchronize(self.device)
+
+    def copy_state(self, sources: Tensor, targets: Tensor) -> None:
+        """Copy state rows `sources` to `targets`, both `[n]` or 0-dim, in every buffer and layer.
+
+        A request that goes on from a cached prefix gets the prefix's state this way (sglang,
+        `MambaPool.copy_from`). Raises as `check_pairs` does, before anything is changed.
+        """
+        sources, targets = as_rows(sources), as_rows(targets)
+        check_pairs("targets", targets, "sources", sources, 1, self.size + 1)
+        for layers in self.buffers().values():
+            move_rows(layers, targets, sources)
+        synchronize(self.device)
+
+    def zero_state(self, ids: Tensor) -> None:
+        """Set every byte of state rows `ids`, `[n]` or 0-dim, to zero.
+
+        State is read before it is first written, so a row that served another request must
+        be cleared (sglang, `MambaPool.clear_slots`; vllm 56524). Raises as `check_ids` does.
+        """
+        rows = as_rows(ids)
+        check_ids("ids", rows, 1, self.size + 1)
+        for layers in self.buffers().values():
+            for layer in layers:
+                layer[rows] = 0
+        synchronize(self.device)
+
+
+def as_rows(ids: Tensor) -> Tensor:
+    """A 0-dim id as the 1-D tensor of one row; anything else as it is."""
+    return ids.reshape(1) if isinstance(ids, Tensor) and ids.dim() == 0 else ids

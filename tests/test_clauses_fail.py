@@ -32,7 +32,7 @@ from reference_pools import KVPool
 from reference_pools.broken import faults
 
 MESSAGES = Path(__file__).parent / "messages"
-FAULTS = {fault.clause: fault.pool() for fault in reversed(faults())}
+FAULTS = {fault.clause: fault.declared() for fault in reversed(faults())}
 PINNED = quiet(settings(derandomize=True, database=None))
 
 

@@ -23,7 +23,7 @@ settings.load_profile("fast")
 def pytest_kv_pools():
     fault = fault_of({module!r})
     family = Family(KVPool, packages=[fault.module], level="strict")
-    return [fault.pool(), *([family] if members(family).classes else [])]
+    return [fault.declared(), *([family] if members(family).classes else [])]
 """
 
 

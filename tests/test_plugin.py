@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -188,3 +189,19 @@ def test_command_line_runs_installed_pools(pytester: pytest.Pytester) -> None:
     )
     assert result.ret == 0
     result.stdout.re_match_lines([r"dsa +1/1 +10\d ", r"hybrid +1/1", r"mla +1/1", r"token +1/1"])
+    assert (pytester.path / ".kv_cache" / "v").is_dir()
+
+
+def test_command_line_keeps_a_cache_where_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from conformance import __main__
+
+    given: list[list[str]] = []
+    monkeypatch.setattr(pytest, "main", lambda options: given.append(options) or 0)
+    monkeypatch.chdir(tmp_path)
+    __main__.main([])
+    monkeypatch.setattr(__main__.os, "access", lambda *asked: False)
+    __main__.main([])
+    assert f"cache_dir={tmp_path}/.kv_cache" in given[0]
+    assert "no:cacheprovider" in given[1]

@@ -64,6 +64,7 @@ def ids(*values: int) -> Tensor:
         (ids(4, 24), IndexError, "indices contains 24, but the last row is 23"),
         (ids(4, -3), IndexError, "indices contains -3; ids are not negative"),
         (ids(4, 2), IndexError, "indices contains 2, but rows below 4 are reserved for padding"),
+        (ids(9, 4, 9), ValueError, "indices contains 9 more than once"),
         ([4, 5], TypeError, "indices must be a tensor of ids, got list"),
         (ids(4).float(), TypeError, "indices must be int32 or int64, got torch.float32"),
         (ids(4).bool(), TypeError, "indices must be int32 or int64, got torch.bool"),
@@ -290,6 +291,7 @@ def test_dsa_moves_keys_and_scales_across_pages() -> None:
     ("target", "source", "error", "message"),
     [
         (ids(4, 5), ids(6), ValueError, "2 targets for 1 sources"),
+        (ids(4, 5), ids(6, 4), ValueError, "4 is both in tgt_loc and in src_loc"),
         (ids(24), ids(6), IndexError, "tgt_loc contains 24, but the last row is 23"),
         (ids(6), ids(3), IndexError, "src_loc contains 3, but rows below 4 are reserved"),
     ],

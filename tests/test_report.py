@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.journal.records import Failure
 from conformance.report import Outcome, Report
 
 TOKEN = 'Pool("token", make_token, kind="token")'
@@ -89,6 +90,7 @@ def test_outcome_of_a_passing_check(downstream: Any, pytester: pytest.Pytester) 
         "lacks": [],
         "exempt": False,
         "message": "",
+        "findings": [],
     }
 
 
@@ -98,6 +100,12 @@ def test_outcome_of_a_failing_check(downstream: Any, pytester: pytest.Pytester) 
     assert (found["clause"], found["status"]) == ("empty_set_is_legal", "failed")
     assert found["accused"] == ["reload_restores_the_same_rows"]
     assert found["message"].startswith("reload_restores_the_same_rows: Reloading into the rows")
+    (shown,) = found["findings"]
+    assert shown["clause"] == "reload_restores_the_same_rows"
+    assert shown["replay"].endswith(f" | {TRIP}")
+    assert f"--kv-replay '{shown['replay']}'" in found["message"]
+    assert shown["found"] in found["message"]
+    assert not shown["crashed"]
 
 
 def test_outcome_of_a_known_failure(downstream: Any, pytester: pytest.Pytester) -> None:
@@ -179,7 +187,14 @@ def test_outcomes_of_workers_reach_the_file(pytester: pytest.Pytester, downstrea
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"lacks": ("offload",)}, {"accused": ()}, {"message": 'two\nlines "quoted"'}]
+    "changes",
+    [
+        {},
+        {"lacks": ("offload",)},
+        {"accused": ()},
+        {"message": 'two\nlines "quoted"'},
+        {"findings": (Failure("x", "overwrite", "bytes of nobody"), Failure("y", "", "", True))},
+    ],
 )
 def test_outcome_as_text_and_back(changes: dict[str, Any]) -> None:
     assert Outcome.from_json(outcome(**changes).to_json()) == outcome(**changes)

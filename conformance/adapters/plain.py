@@ -1,12 +1,16 @@
-"""The default adapter: SGLang's names for the verbs, called on the pool itself."""
+"""The default adapters: SGLang's names for a pool's verbs, the plainest ones for the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
+
+from conformance.adapters import Locate
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,8 @@ class Plain:
     """`get_cpu_copy(ids, mamba_indices=...)` and `load_cpu_copy(copy, ids, mamba_indices=...)`.
 
     The keyword is always passed, as SGLang's scheduler does (sglang PR 27645). A pool
-    declares its buffers by a method `buffers()`, or they are found by their sizes.
+    declares its buffers by a method `buffers()`, or they are found by their sizes; one whose
+    rows are not the ids says which they are by `locate(name, ids)`.
     """
 
     metadata: Sequence[str] = ()
@@ -25,9 +30,84 @@ class Plain:
     def reload(self, pool: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         pool.load_cpu_copy(copy, ids, mamba_indices=state_ids)
 
+    def move(self, pool: Any, targets: Tensor, sources: Tensor) -> None:
+        verb(pool, "move_kv_cache")(targets, sources)
+
+    def copy_state(self, pool: Any, sources: Tensor, targets: Tensor) -> None:
+        verb(pool, "copy_state")(sources, targets)
+
+    def zero_state(self, pool: Any, ids: Tensor) -> None:
+        verb(pool, "zero_state")(ids)
+
     def buffers(self, pool: Any) -> Mapping[str, Sequence[Tensor]] | None:
         declared = getattr(pool, "buffers", None)
         return declared() if callable(declared) else None
 
+    def locate(self, pool: Any, name: str) -> Locate | None:
+        locate = getattr(pool, "locate", None)
+        if locate is None or locate(name, torch.empty(0, dtype=torch.int64)) is None:
+            return None
+        return partial(locate, name)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAllocator:
+    """`alloc(count, held)`, `free(ids)`, `retain(ids)`, `clear()`, and free groups."""
+
+    def available(self, allocator: Any) -> Mapping[str, int]:
+        if hasattr(allocator, "available_window"):
+            return {
+                "token": allocator.available_full(),
+                "window": allocator.available_window(),
+            }
+        return {"token": allocator.available()}
+
+    def alloc(self, allocator: Any, count: int, held: Tensor) -> Tensor | None:
+        ids: Tensor | None = allocator.alloc(count, held)
+        return ids
+
+    def free(self, allocator: Any, ids: Tensor) -> None:
+        allocator.free(ids)
+
+    def share(self, allocator: Any, ids: Tensor) -> None:
+        verb(allocator, "retain")(ids)
+
+    def slide(self, allocator: Any, ids: Tensor) -> None:
+        verb(allocator, "release_window")(ids)
+
+    def mapping(self, allocator: Any) -> Tensor | None:
+        return getattr(getattr(allocator, "pool", None), "mapping", None)
+
+    def begin_group(self, allocator: Any) -> None:
+        verb(allocator, "begin_free_group")()
+
+    def end_group(self, allocator: Any) -> None:
+        verb(allocator, "end_free_group")()
+
+    def clear(self, allocator: Any) -> None:
+        allocator.clear()
+
+    def compact(self, allocator: Any) -> None:
+        verb(allocator, "compact")()
+
+    def translate(self, allocator: Any, ids: Tensor) -> Tensor:
+        rows: Tensor = verb(allocator, "translate")(ids)
+        return rows
+
+    def offload(self, allocator: Any, ids: Tensor) -> Any:
+        return verb(allocator, "get_cpu_copy")(ids, mamba_indices=None)
+
+    def reload(self, allocator: Any, copy: Any, ids: Tensor) -> None:
+        verb(allocator, "load_cpu_copy")(copy, ids, mamba_indices=None)
+
+
+def verb(owner: Any, name: str) -> Callable[..., Any]:
+    """The method; `NotImplementedError` where `owner` has none of this name."""
+    method: Callable[..., Any] | None = getattr(owner, name, None)
+    if method is None:
+        raise NotImplementedError(f"{type(owner).__name__} has no {name}")
+    return method
+
 
 PLAIN = Plain()
+PLAIN_ALLOCATOR = PlainAllocator()

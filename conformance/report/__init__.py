@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, astuple, dataclass, field
 from json import dumps, loads
 from typing import Any, ClassVar, Literal
 
 import pytest
+
+from conformance.journal.records import Failure
 
 Status = Literal["passed", "failed", "known"]
 
@@ -16,7 +18,8 @@ Status = Literal["passed", "failed", "known"]
 class Outcome:
     """One check: of which pool or family, under which clause, what it did and found.
 
-    `accused` are the clauses that were found broken; `rows` counts token rows that were
+    `accused` are the clauses that were found broken, `findings` the programs that show what
+    failed, as replay texts; `rows` counts token rows that were
     reloaded and compared, `known_hits` the times a known failure was met on the way.
     """
 
@@ -36,10 +39,12 @@ class Outcome:
     exempt: bool
     seconds: float
     message: str
+    findings: tuple[Failure, ...] = ()
 
     @classmethod
-    def of(cls, case: Any, report: pytest.TestReport, accused: Sequence[str]) -> Outcome:
+    def of(cls, case: Any, report: pytest.TestReport, failures: Iterable[Failure]) -> Outcome:
         """The outcome of the check of `case` that `report` tells."""
+        shown = tuple(failures) if report.failed else ()
         status: Status = "known" if hasattr(report, "wasxfail") else "passed"
         if report.failed:
             status = "failed"
@@ -52,7 +57,7 @@ class Outcome:
             case.name,
             case.clause.id,
             status,
-            tuple(dict.fromkeys(accused)) if report.failed else (),
+            tuple(dict.fromkeys(failure.clause for failure in shown if not failure.crashed)),
             programs,
             reloads,
             rows,
@@ -61,6 +66,7 @@ class Outcome:
             not is_pool and case.is_exempt,
             report.duration,
             str(getattr(report, "wasxfail", "")) or (report.longreprtext if report.failed else ""),
+            tuple(failure for failure in shown if failure.replay),
         )
 
     def to_json(self) -> str:
@@ -71,7 +77,8 @@ class Outcome:
         values: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in loads(text).items()
         }
-        return cls(**values)
+        findings = tuple(Failure(**finding) for finding in values.pop("findings"))
+        return cls(**values, findings=findings)
 
 
 @dataclass(slots=True)

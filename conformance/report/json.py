@@ -15,7 +15,8 @@ SCHEMA = 1
 
 
 def render(report: Report, config: pytest.Config) -> str:
-    """`{"schema", "environment", "outcomes": [...]}`; an outcome has the fields of `Outcome`."""
+    """`{"schema", "environment", "outcomes": [...]}`; an outcome has the fields of `Outcome`,
+    and each of its `findings` the replay text that `--kv-replay` takes."""
     document = {
         "schema": SCHEMA,
         "environment": environment(config),

@@ -12,7 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from conformance.contract import Clause
-from conformance.pool import Family, Known
+from conformance.known import Known
+from conformance.pool import Family
 from conformance.signatures.live import RULES
 from conformance.violation import violation
 

@@ -1,7 +1,9 @@
 """The checks, as plain pytest functions: `from conformance.suite import *`."""
 
+from conformance.suite.test_allocators import *  # noqa: F403
 from conformance.suite.test_declarations import *  # noqa: F403
 from conformance.suite.test_errors import *  # noqa: F403
+from conformance.suite.test_orderings import *  # noqa: F403
 from conformance.suite.test_reload import *  # noqa: F403
 from conformance.suite.test_signatures import *  # noqa: F403
 from conformance.suite.test_state import *  # noqa: F403

@@ -25,6 +25,21 @@ def test_reserved_rows_are_refused(kv_case: Case, data: DataObject) -> None:
 
 
 @for_each_program
+def test_duplicate_ids_are_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.duplicate)
+
+
+@for_each_program
+def test_illegal_move_is_refused(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.illegal_move)
+
+
+@for_each_program
+def test_copy_survives_a_refusal(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.refused_then_reloaded)
+
+
+@for_each_program
 def test_wrong_dtype_is_refused(kv_case: Case, data: DataObject) -> None:
     kv_case.check(data, scenarios.wrong_dtype)
 

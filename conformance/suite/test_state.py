@@ -20,5 +20,15 @@ def test_state_stays_without_ids(kv_case: Case, data: DataObject) -> None:
 
 
 @for_each_program
+def test_state_copy_copies_every_buffer(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.state_copied)
+
+
+@for_each_program
+def test_zeroed_state_is_zero(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.state_zeroed)
+
+
+@for_each_program
 def test_state_is_refused_not_dropped(kv_case: Case, data: DataObject) -> None:
     kv_case.check(data, scenarios.unwanted_state)

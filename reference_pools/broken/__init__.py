@@ -1,25 +1,29 @@
-"""Broken pools: history's faults, one class a file, each caught by the clause it names."""
+"""Broken pools and allocators: history's faults, one class a file, each caught by the clause it names."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance import Pool
+from conformance import Allocator, Pool
+from conformance.adapters import Adapter
+from conformance.allocator import AllocatorKind
 from conformance.geometry import Geometry
 from conformance.pool import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A public fault, as a pool that has it.
+    """A public fault, as a pool or an allocator that has it.
 
     `reports` are public issue ids such as `sglang#25828`, `fault_class` the kind of fault,
-    `clause` the one clause that it breaks, `make` builds the broken pool, and `program` is
-    the smallest program that shows it (empty where a signature shows it).
+    `clause` the one clause that it breaks, and `program` the smallest program that shows it
+    (empty where a signature shows it). `make` builds the broken pool; a fault of an
+    allocator has a correct pool there, `allocator`, its kind, and `front`, which makes the
+    broken allocator before that pool. `sizes` are constraints on the geometry.
     """
 
     reports: tuple[str, ...]
@@ -29,16 +33,31 @@ class Fault:
     kind: Kind
     program: str = ""
     attention: Kind | None = None
+    adapter: Adapter | None = None
+    front: Callable[[Any], Any] | None = None
+    allocator: AllocatorKind | None = None
+    sizes: Mapping[str, Any] = field(default_factory=dict)
     module: str = ""
 
     @property
     def name(self) -> str:
-        """The first report as a pool name: `sglang-25828`."""
+        """The first report as a name: `sglang-25828`."""
         return self.reports[0].replace("#", "-").replace(".", "_")
 
-    def pool(self) -> Pool:
-        """The broken pool, declared as a correct one would be."""
-        return Pool(self.name, self.make, kind=self.kind, attention=self.attention, level="strict")
+    def declared(self) -> Pool | Allocator:
+        """The broken pool or allocator, declared as a correct one would be."""
+        pool = Pool(
+            self.name,
+            self.make,
+            kind=self.kind,
+            attention=self.attention,
+            adapter=self.adapter,
+            level="strict",
+            **self.sizes,
+        )
+        if self.front is None or self.allocator is None:
+            return pool
+        return Allocator(self.name, self.front, pool, kind=self.allocator, level="strict")
 
 
 def faults() -> list[Fault]:

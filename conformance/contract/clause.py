@@ -1,0 +1,65 @@
+"""What a clause is: one sentence, its level, and to what it applies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["required", "strict"]
+
+Subject = Literal[
+    "reload", "orderings", "move", "state", "errors", "allocators", "declarations", "signatures"
+]
+
+Need = Literal[
+    "paged",
+    "companions",
+    "state",
+    "stateless",
+    "offload",
+    "move",
+    "copy_state",
+    "zero_state",
+    "groups",
+    "sharing",
+    "window",
+    "virtual",
+    "zeroing",
+    "lacks",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One sentence of the contract.
+
+    `needs` says to which pools or allocators it applies: `paged` (ids run through pages in
+    order), `companions`, `state` or `stateless`, `offload`, `move` and the other verbs where
+    they are not in `lacks`, `window` and `virtual` (kinds of allocators), `lacks` (something
+    is lacking). `source` is where the rule comes from: public faults, a paper, a PR.
+    """
+
+    id: str
+    sentence: str
+    subject: Subject
+    source: str
+    level: Level = "required"
+    needs: frozenset[Need] = frozenset({"offload"})
+    since: int = 1
+
+
+def clause(id: str, subject: Subject, sentence: str, source: str, *needs: Need) -> Clause:
+    every: dict[Subject, Need] = {
+        "reload": "offload",
+        "orderings": "offload",
+        "state": "offload",
+        "errors": "offload",
+        "move": "move",
+    }
+    needs = (*needs, every[subject]) if subject in every else needs
+    return Clause(id, sentence, subject, source, needs=frozenset(needs))
+
+
+def strict(id: str, subject: Subject, sentence: str, source: str, *needs: Need) -> Clause:
+    required = clause(id, subject, sentence, source, *needs)
+    return Clause(id, sentence, subject, source, level="strict", needs=required.needs)

@@ -1,0 +1,116 @@
+"""Strategies for whole programs: for each clause, those that can break it."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from conformance.allocator import Allocator
+from conformance.geometry import Geometry, geometries
+from conformance.index_sets import Draw, draw_index
+from conformance.pool import Pool
+from conformance.programs import Program
+from conformance.scenarios.allocations import allocations, double_free, duplicate_free, foreign_free
+from conformance.scenarios.illegal import (
+    REFUSALS,
+    duplicate,
+    foreign_copy,
+    illegal_move,
+    negative,
+    out_of_range,
+    refused_then_reloaded,
+    reserved,
+    state_mismatch,
+    unwanted_state,
+    wrong_dtype,
+    wrong_length,
+)
+from conformance.scenarios.lives import lives
+from conformance.scenarios.moves import moved, state_copied, state_zeroed
+from conformance.scenarios.round_trips import (
+    ALL,
+    anything,
+    empty,
+    every_form,
+    other_rows,
+    repeated,
+    same_rows,
+    separate_memory,
+    split,
+    two_copies,
+)
+from conformance.scenarios.script import Scenario, Script, StateUse
+
+__all__ = [
+    "ALL",
+    "ALLOCATIONS",
+    "LIVES",
+    "REFUSALS",
+    "Scenario",
+    "Script",
+    "StateUse",
+    "allocations",
+    "anything",
+    "double_free",
+    "duplicate",
+    "duplicate_free",
+    "empty",
+    "every_form",
+    "foreign_copy",
+    "foreign_free",
+    "illegal_move",
+    "lives",
+    "moved",
+    "negative",
+    "other_rows",
+    "out_of_range",
+    "programs",
+    "refused_then_reloaded",
+    "repeated",
+    "reserved",
+    "same_rows",
+    "separate_memory",
+    "split",
+    "state_copied",
+    "state_mismatch",
+    "state_zeroed",
+    "two_copies",
+    "unwanted_state",
+    "wrong_dtype",
+    "wrong_length",
+]
+
+ONE_TRIP: tuple[Scenario, ...] = (other_rows, same_rows, every_form)
+LIVES: tuple[Scenario, ...] = (lives, moved, state_copied, state_zeroed)
+ALLOCATIONS: tuple[Scenario, ...] = (allocations, double_free, duplicate_free, foreign_free)
+
+
+def most_requests(scenario: Scenario) -> int:
+    """How often a program may repeat its scenario: more of the short ones, so that an
+    example's fixed cost is spread over several round trips."""
+    if scenario in ONE_TRIP:
+        return 4
+    return 2 if scenario in ALL or scenario in (anything, empty) else 1
+
+
+@st.composite
+def programs(
+    draw: Draw,
+    pool: Pool,
+    device: str,
+    scenario: Scenario,
+    state: StateUse = "any",
+    allocator: Allocator | None = None,
+) -> tuple[Geometry, Program]:
+    """A geometry, and a program of one or more requests of this scenario in one pool."""
+    geometry = draw_geometry(draw, pool, device)
+    script = Script(draw, pool, geometry, state, allocator)
+    scenario(script)
+    for _ in range(draw_index(draw, most_requests(scenario))):
+        scenario(script)
+    return geometry, Program(tuple(script.steps))
+
+
+def draw_geometry(draw: Draw, pool: Pool, device: str) -> Geometry:
+    """One of the pool's geometries; shrinks to the first."""
+    options = geometries(pool, device)
+    return options[draw_index(draw, len(options))]

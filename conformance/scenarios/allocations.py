@@ -1,0 +1,271 @@
+"""Allocators: requests that come, grow, share, slide, are retracted and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conformance.allocator import Allocator
+from conformance.index_sets import draw_index, lengths
+from conformance.programs import (
+    BEGIN_GROUP,
+    CLEAR,
+    COMPACT,
+    END_GROUP,
+    SCRIBBLE_IDS,
+    Claim,
+    Extend,
+    Free,
+    Refuse,
+    Resume,
+    Retract,
+    Share,
+    Slide,
+    Step,
+)
+from conformance.scenarios.script import Script
+
+TURNS = 10
+"""The most turns of an episode, its end not counted."""
+
+
+@dataclass(slots=True)
+class Allocations:
+    """An episode that counts tokens as an allocator must. Where an allocation turns out not
+    to fit, because a second id space is full, later steps of its request do nothing."""
+
+    script: Script
+    allocator: Allocator
+    page: int
+    size: int
+    alive: dict[str, int] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)
+    saved: dict[str, tuple[str, int]] = field(default_factory=dict)
+    requests: int = 0
+
+    @classmethod
+    def of(cls, script: Script) -> Allocations:
+        allocator, geometry = script.allocator, script.geometry
+        assert allocator is not None
+        if allocator.kind == "slots":
+            return cls(script, allocator, 1, geometry.state_size)
+        return cls(script, allocator, geometry.page_size, geometry.size)
+
+    def run(self) -> None:
+        self._begin()
+        for _ in range(1 + draw_index(self.script.draw, TURNS)):
+            turns = self._turns()
+            turns[self._draw(len(turns))]()
+        self._end()
+
+    def _turns(self) -> list[Callable[[], None]]:
+        """What can be done now; the first is what programs shrink to."""
+        turns: list[Callable[[], None]] = [self._begin]
+        if self.alive:
+            turns += [self._free, self._extend, self._decode, self._free_tail]
+        turns += [self._exhaust, self._nothing, self._clear, self._scribble]
+        if "offload" in self.allocator.offers:
+            turns += [self._retract] if self.alive else []
+            turns += [self._resume] if self.saved else []
+        if "groups" in self.allocator.offers and self.alive:
+            turns += [self._group, self._group]
+        if "sharing" in self.allocator.offers and self.alive:
+            turns += [self._share, self._share]
+        if "window" in self.allocator.offers and set(self.alive) - self.shared:
+            turns += [self._slide, self._slide]
+        if "virtual" in self.allocator.offers:
+            turns += [self._compact]
+        return turns
+
+    # -- turns -------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._grow(self._new(), self._length(self.size // 2 or 1))
+
+    def _extend(self) -> None:
+        self._grow(self._one(), self._length(self.size // 2 or 1))
+
+    def _decode(self) -> None:
+        self._grow(self._one(), self._page_of_host(1))
+
+    def _grow(self, request: str, tokens: int) -> None:
+        self._step(Extend(request, tokens=tokens))
+        self.alive[request] = self.alive.get(request, 0) + tokens
+
+    def _exhaust(self) -> None:
+        """More than there is, by one or by many."""
+        tokens = self.size + 1 + self._draw(3) * self.page
+        self._step(Extend(self._new(), tokens=self._page_of_host(tokens)))
+
+    def _nothing(self) -> None:
+        """A request without tokens."""
+        request = self._new()
+        self._step(Extend(request, tokens=0))
+        self._step(Free((request,)))
+
+    def _free(self) -> None:
+        request = self._one()
+        self._forget(request)
+        self._step(Free((request,)))
+
+    def _free_tail(self) -> None:
+        """The request keeps its first pages."""
+        request = self._one()
+        pages = self.alive[request] // self.page
+        keep = self.page * self._draw(pages + 1)
+        if not keep:
+            self._forget(request)
+        else:
+            self.alive[request] = keep
+        self._step(Free((request,), keep))
+
+    def _group(self) -> None:
+        """A free group, in which some requests go, and which ends or is cleared away."""
+        self._step(BEGIN_GROUP)
+        for _ in range(1 + self._draw(2)):
+            if self.alive:
+                self._free()
+                if self._draw(4) == 3:
+                    self._step(SCRIBBLE_IDS)
+        if self._draw(4) == 3:
+            self._clear()
+        else:
+            self._step(END_GROUP)
+
+    def _share(self) -> None:
+        """A second request begins with the first pages of another."""
+        request = self._one()
+        pages = self.alive[request] // self.page
+        if pages:
+            tokens, new = self.page * (1 + self._draw(pages)), self._new()
+            self._step(Share(request, new, tokens))
+            self.alive[new] = tokens
+            self.shared |= {request, new}
+
+    def _slide(self) -> None:
+        """The window leaves a page behind, whole or, in two steps, in parts."""
+        own = [request for request in self.alive if request not in self.shared]
+        request = own[self._draw(len(own))]
+        pages = self.alive[request] // self.page
+        if pages:
+            start = self.page * self._draw(pages)
+            middle = start + self._draw(self.page)
+            if middle > start:
+                self._step(Slide(request, start, middle))
+            self._step(Slide(request, middle, start + self.page))
+
+    def _clear(self) -> None:
+        self._step(CLEAR)
+        self.alive, self.shared = {}, set()
+
+    def _scribble(self) -> None:
+        self._step(SCRIBBLE_IDS)
+
+    def _compact(self) -> None:
+        self._step(COMPACT)
+
+    def _retract(self) -> None:
+        request = self._one()
+        copy = f"c{self.script.copies}"
+        self.script.copies += 1
+        self.saved[copy] = request, self.alive[request]
+        self._forget(request)
+        self._step(Retract(request, copy))
+
+    def _resume(self) -> None:
+        copies = list(self.saved)
+        copy = copies[self._draw(len(copies))]
+        _, tokens = self.saved.pop(copy)
+        request = self._new()
+        self.alive[request] = tokens
+        self._step(Resume(request, copy))
+
+    # -- the end: everybody goes, and one request gets everything ------------------------
+
+    def _end(self) -> None:
+        if "offload" in self.allocator.offers:
+            self._come_back()
+        while self.alive:
+            self._free()
+        self._grow(self._new(), self.size)
+
+    def _come_back(self) -> None:
+        """A request is retracted, another fills its rows, and it resumes in others."""
+        if not self.alive:
+            self._begin()
+        self._retract()
+        filler = self._new()
+        self._grow(filler, self.page)
+        self._resume()
+
+    # -- drawing -----------------------------------------------------------------------
+
+    def _length(self, most: int) -> int:
+        options = lengths(self.script.geometry, most)
+        return self._page_of_host(options[self._draw(len(options))])
+
+    def _page_of_host(self, tokens: int) -> int:
+        """Host memory is handed out by whole pages."""
+        if self.allocator.kind != "host":
+            return tokens
+        return -(-tokens // self.page) * self.page
+
+    def _new(self) -> str:
+        self.requests += 1
+        return f"r{self.requests - 1}"
+
+    def _one(self) -> str:
+        alive = list(self.alive)
+        return alive[self._draw(len(alive))]
+
+    def _forget(self, request: str) -> None:
+        del self.alive[request]
+        self.shared.discard(request)
+
+    def _step(self, step: Step) -> None:
+        self.script.steps.append(step)
+
+    def _draw(self, count: int) -> int:
+        return draw_index(self.script.draw, count) if count > 1 else 0
+
+
+def allocations(s: Script) -> None:
+    """An episode of allocations."""
+    Allocations.of(s).run()
+
+
+# -- illegal frees: each between two legal allocations -----------------------------------
+
+
+def _illegal_free(s: Script, *illegal: Step) -> None:
+    episode = Allocations.of(s)
+    episode._begin()
+    episode._begin()
+    s.steps.extend(illegal)
+    episode._end()
+
+
+def double_free(s: Script) -> None:
+    """Ids that were freed are freed again."""
+    episode = Allocations.of(s)
+    episode._begin()
+    if draw_index(s.draw, 2):
+        episode._begin()
+    episode._free()
+    freed = s.steps[-1]
+    assert isinstance(freed, Free)
+    s.steps.append(Refuse(freed))
+    episode._end()
+
+
+def duplicate_free(s: Script) -> None:
+    """Ids twice in one call."""
+    _illegal_free(s, Refuse(Free(("r0", "r0"))))
+
+
+def foreign_free(s: Script) -> None:
+    """Ids that nobody got: reserved, negative, or past the end."""
+    end = s.geometry.state_rows if Allocations.of(s).page == 1 else s.geometry.token_rows
+    values = (end + 300, -1, -end)
+    row = values[draw_index(s.draw, len(values))]
+    _illegal_free(s, Claim("bad", (row,)), Refuse(Free(("bad",))))

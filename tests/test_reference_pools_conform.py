@@ -1,1 +1,0 @@
-from conformance.suite import *  # noqa: F403

@@ -37,8 +37,8 @@ class Allocator:
     that the suite looks at.
 
     `lacks` names what it does not support (`offload`, `groups`, `sharing`, `zeroing`); the
-    suite checks that it is refused. `undefined`, `known` and `level` are those of `Pool`;
-    `adapter` gives the verbs other names.
+    suite checks that it is refused. `undefined`, `known`, `level` and `isolated` are those of
+    `Pool`; `adapter` gives the verbs other names.
 
     Raises `TypeError` or `ValueError` that names what is wrong.
     """
@@ -52,6 +52,7 @@ class Allocator:
     undefined: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Known] = field(default_factory=dict)
     level: Level | None = None
+    isolated: bool = False
     adapter: AllocatorAdapter | None = None
 
     def __post_init__(self) -> None:

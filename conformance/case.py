@@ -9,19 +9,24 @@ from conformance.allocator import Allocator
 from conformance.contract import Clause, Level, applies, find_clause
 from conformance.diagnosis import diagnose, smallest
 from conformance.geometry import Geometry, parse_geometry
+from conformance.isolation import Announce, Work, in_child, unheard
 from conformance.known import Known
 from conformance.pool import Pool
 from conformance.probe import Watch
 from conformance.programs import Program, parse_program
 from conformance.runner import run
 from conformance.scenarios import Scenario, StateUse, programs
-from conformance.troubles import Tally, Trouble
+from conformance.troubles import OnTrouble, Tally, Trouble
 from conformance.violation import Finding, split_replay
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject, SearchStrategy
 
     from conformance.journal.running import Journal
+
+
+def _here(work: Work, on_trouble: OnTrouble) -> Tally:
+    return work(on_trouble, unheard)
 
 
 Strategy = tuple[str, str, StateUse]
@@ -42,9 +47,9 @@ class Case:
     version: int
     replay: str | None = None
     allocator: Allocator | None = None
-    passed: dict[Strategy, Tally] = field(default_factory=dict)
+    passed: dict[Strategy, Tally] = field(default_factory=dict, repr=False)
     tally: Tally = field(default_factory=Tally)
-    journal: Journal | None = field(default=None, repr=False)
+    journal: Journal | None = field(default=None, init=False, repr=False)
     _strategy: Strategy | None = None
     _programs: SearchStrategy[tuple[Geometry, Program]] | None = None
 
@@ -111,8 +116,11 @@ class Case:
             watch.after(trouble)
             self._judge(geometry, program, trouble)
 
+        def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
+            return run(self.pool, geometry, program, on_trouble, self.allocator, announce)
+
         with watch:
-            self.tally.add(run(self.pool, geometry, program, on_trouble, self.allocator))
+            self.tally.add((in_child if self.declared.isolated else _here)(work, on_trouble))
 
     def _judge(self, geometry: Geometry, program: Program, trouble: Trouble) -> None:
         clause = diagnose(self.pool, geometry, program, trouble)

@@ -111,7 +111,9 @@ class Front:
         match step:
             case Free(requests):
                 return not any(request in self.ledger.requests for request in requests)
-            case Share(request) | Slide(request) | Retract(request):
+            case Share(request, tokens=stop) | Slide(request, stop=stop):
+                return len(self.ledger.requests.get(request, ())) < stop
+            case Retract(request):
                 return request not in self.ledger.requests
             case Resume(_, copy):
                 return copy not in self.run.copies
@@ -126,19 +128,21 @@ class Front:
         """Allocate and write; the clause that what does not add up breaks."""
         held = self.ledger.requests.get(request, [])
         fits = self.ledger.fits(request, tokens)
+        clause = "capacity_can_be_used" if fits else "exhaustion_changes_nothing"
+        self.run.announce(self.run.step, clause)
         ids, error = self._try(
             lambda: self.adapter.alloc(self.made, tokens, self._ids(held, kept=False))
         )
         if not fits:
             if ids is not None:
                 what = f"{tokens} ids were handed out, but {self.ledger.room()} are free"
-                self.run.broken("exhaustion_changes_nothing", what)
+                self.run.broken(clause, what)
                 raise StopProgram
-            return "exhaustion_changes_nothing"
+            return clause
         if ids is None:
             how = "None was returned" if error is None else f"raised {told(error)}"
             what = f"{how} for {tokens} ids, and {self.ledger.room()} are free"
-            self.run.broken("capacity_can_be_used", what)
+            self.run.broken(clause, what)
             raise StopProgram
         self._accept(request, ids, tokens)
         return "ids_are_conserved"
@@ -146,8 +150,7 @@ class Front:
     def _accept(self, request: str, ids: Tensor, tokens: int) -> None:
         """Take over what was handed out, and write into it."""
         for clause, what in self.ledger.refusals(request, ids, tokens):
-            self.run.broken(clause, what)
-            raise StopProgram
+            self._broken(clause, what)
         self._check_storage(ids)
         values = ids.tolist()
         self.lent.append((ids, ids.clone()))
@@ -286,12 +289,14 @@ class Front:
         for ids, before in self.lent:
             if not torch.equal(ids, before):
                 what = f"ids that were {before.tolist()} are {ids.tolist()} now"
-                self.run.broken("ids_keep_their_values", what)
-                raise StopProgram
-        if self.scribbled:
-            blame = "ids_keep_their_values"
+                self._broken("ids_keep_their_values", what)
         available = self.adapter.available(self.made)
         mapping = self.adapter.mapping(self.made) if self.declared.kind == "window" else None
         for clause, what in self.ledger.problems(available, mapping, blame):
-            self.run.broken("ids_keep_their_values" if self.scribbled else clause, what)
-            raise StopProgram
+            self._broken(clause, what)
+
+    def _broken(self, clause: str, what: str) -> None:
+        """The ids are not what they must be. Where the caller has overwritten its tensors,
+        the allocator had kept one of them: programs without that show all other faults."""
+        self.run.broken("ids_keep_their_values" if self.scribbled else clause, what)
+        raise StopProgram

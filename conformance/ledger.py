@@ -106,6 +106,7 @@ class Ledger:
                 del self.requests[request]
             self.owners.subtract(ids)
             self.owners = +self.owners
+            self.left &= self.owners.keys()
             if self.pending is not None:
                 self.pending.update(i for i in ids if not self.owners[i])
 

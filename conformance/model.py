@@ -155,14 +155,19 @@ class Model:
         self.log.append(owners)
 
     def move(self, sources: Cells, targets: Cells) -> None:
-        """Expect the tokens of `sources` in `targets` too; of pages whose slots are not known
-        nothing is expected."""
+        """Expect the tokens of `sources` in `targets` too. Nothing is expected of pages whose
+        slots are not known, nor of a target whose source has no cell in a buffer; a token
+        without a cell there stands at the padding row, 0."""
         found = self._held(sources)
         for image, (moved, held) in zip(self.expected, found, strict=True):
             unit = image.buffer.addressed_by
             if unit == "page":
                 image.scatter(targets.page, image.buffer.gather(targets.page))
             elif unit == "token":
+                if held is not None:
+                    places, _ = image.places(targets)
+                    places = torch.cat([places, places.new_zeros(1)])
+                    image.scatter(places, image.buffer.gather(places))
                 _restore(image, targets, moved, held)
 
     def copy_state(self, source: int, target: int) -> None:

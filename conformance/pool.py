@@ -61,8 +61,9 @@ class Pool:
     `lacks` names what the pool does not support (`offload`, `state`, `move`, `copy_state`,
     `zero_state`); the suite checks that it is refused. `undefined` switches a strict clause
     off, with the engine's reason. `known` maps clause names to `Known`. `level` is
-    `required`, `strict`, or None for the ini option `kv_level`. `adapter` gives the verbs
-    other names.
+    `required`, `strict`, or None for the ini option `kv_level`. `isolated` runs each program
+    in a child process, so that one that crashes it fails a check (CPU only, slower).
+    `adapter` gives the verbs other names.
 
     Constraints are sequences of allowed values: `page_sizes`, `pages`, `layers`,
     `first_layers`, `dtypes`, `heads`, `head_dims`, `v_head_dims`, `kv_lora_ranks`,
@@ -80,6 +81,7 @@ class Pool:
     undefined: Mapping[str, str]
     known: Mapping[str, Known]
     level: Level | None
+    isolated: bool
     adapter: Adapter | None
     constraints: Mapping[str, tuple[Any, ...]]
 
@@ -95,6 +97,7 @@ class Pool:
         undefined: Mapping[str, str] | None = None,
         known: Mapping[str, Known] | None = None,
         level: Level | None = None,
+        isolated: bool = False,
         adapter: Adapter | None = None,
         **constraints: Collection[Any],
     ) -> None:
@@ -134,6 +137,7 @@ class Pool:
             "undefined": dict(undefined or {}),
             "known": known,
             "level": level,
+            "isolated": isolated,
             "adapter": adapter,
             "constraints": {key: tuple(values) for key, values in constraints.items()},
         }

@@ -57,7 +57,7 @@ class Write:
     state: int | None = None
 
 
-@step("extend {request} at {rows}", "extend {request} by {tokens}")
+@step("extend {request} by {tokens}", "extend {request} at {rows}")
 class Extend:
     """More tokens for `request`, which is new if need be: at `rows`, or `tokens` rows that the
     allocator chooses. Decoding extends by one. A state is written anew."""
@@ -183,8 +183,8 @@ class Foreign:
     tokens: int
 
 
-Verb = Literal["overwrite", "clear", "begin group", "end group", "compact", "scribble ids"]
-codec("verb", "overwrite|clear|begin group|end group|compact|scribble ids", str, str)
+Verb = Literal["overwrite", "clear", "begin group", "end group", "compact", "overwrite ids"]
+codec("verb", "overwrite|clear|begin group|end group|compact|overwrite ids", str, str)
 
 
 @step("{verb}")
@@ -202,7 +202,7 @@ BEGIN_GROUP, END_GROUP = Bare("begin group"), Bare("end group")
 """What is freed between these two becomes free at the second."""
 COMPACT = Bare("compact")
 """A pool with virtual ids moves its rows and translates the ids anew."""
-SCRIBBLE_IDS = Bare("scribble ids")
+SCRIBBLE_IDS = Bare("overwrite ids")
 """The caller overwrites every tensor of ids that it got from the allocator or passed to it."""
 
 codec("call", "(?:offload|reload|free|move) .+", str, read_step)

@@ -17,6 +17,7 @@ from conformance.buffers import Inventory, take_inventory
 from conformance.copies import LiveCopy
 from conformance.front import Front
 from conformance.geometry import Geometry
+from conformance.isolation import Announce, unheard
 from conformance.model import Cells, Model
 from conformance.pool import Pool
 from conformance.programs import (
@@ -76,15 +77,17 @@ def run(
     program: Program,
     on_trouble: OnTrouble,
     allocator: Allocator | None = None,
+    announce: Announce = unheard,
 ) -> Tally:
     """Run `program` on a new pool, behind a new allocator where one is given, and compare
     every row after each step that may change one.
 
-    Each trouble goes to `on_trouble`, which decides whether to go on.
+    Each trouble goes to `on_trouble`, which decides whether to go on. `announce` hears of
+    each step before it is run.
     """
     made, inventory = build(pool, geometry)
     model = Model(inventory.buffers, geometry.page_size, pool.ids == "page")
-    run = Run(pool, geometry, program, on_trouble, made, model, inventory.storages)
+    run = Run(pool, geometry, program, on_trouble, announce, made, model, inventory.storages)
     if allocator is not None:
         run.front = Front.before(allocator, run)
     return run.run()
@@ -102,6 +105,7 @@ class Run:
     geometry: Geometry
     program: Program
     on_trouble: OnTrouble
+    announce: Announce
     made: Any
     model: Model
     owned: frozenset[int]
@@ -116,6 +120,7 @@ class Run:
         try:
             for number, step in enumerate(self.program):
                 self.step = number
+                self.announce(number, "every_verb_works")
                 if self.front is None:
                     self._do(step)
                 else:

@@ -8,7 +8,8 @@ process without an fsync; they would not outlive the machine.
 
 The file is locked as long as its process lives. A lock is freed by the kernel, whatever
 ends the process, and says more than a process id, which containers give out again and
-again. Windows has no such locks: there is no journal there.
+again. Processes that it forked share the lock: as long as one lives, the file is left
+alone. Windows has no such locks: there is no journal there.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class Allocations:
     size: int
     alive: dict[str, int] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
+    slid: dict[str, int] = field(default_factory=dict)
     saved: dict[str, tuple[str, int]] = field(default_factory=dict)
     requests: int = 0
 
@@ -117,6 +118,7 @@ class Allocations:
             self._forget(request)
         else:
             self.alive[request] = keep
+            self.slid[request] = min(keep, self.slid.get(request, 0))
         self._step(Free((request,), keep))
 
     def _group(self) -> None:
@@ -136,27 +138,29 @@ class Allocations:
         """A second request begins with the first pages of another."""
         request = self._one()
         pages = self.alive[request] // self.page
-        if pages:
+        if pages and request not in self.slid:
             tokens, new = self.page * (1 + self._draw(pages)), self._new()
             self._step(Share(request, new, tokens))
             self.alive[new] = tokens
             self.shared |= {request, new}
 
     def _slide(self) -> None:
-        """The window leaves a page behind, whole or, in two steps, in parts."""
+        """The window leaves the next pages behind, at once or, the last one, in two parts."""
         own = [request for request in self.alive if request not in self.shared]
         request = own[self._draw(len(own))]
-        pages = self.alive[request] // self.page
-        if pages:
-            start = self.page * self._draw(pages)
-            middle = start + self._draw(self.page)
-            if middle > start:
-                self._step(Slide(request, start, middle))
-            self._step(Slide(request, middle, start + self.page))
+        start = self.slid.get(request, 0)
+        pages = (self.alive[request] - start) // self.page
+        if pages > 0:
+            stop = start + self.page * (1 + self._draw(pages))
+            middle = stop - self._draw(self.page)
+            self._step(Slide(request, start, middle))
+            if middle < stop:
+                self._step(Slide(request, middle, stop))
+            self.slid[request] = stop
 
     def _clear(self) -> None:
         self._step(CLEAR)
-        self.alive, self.shared = {}, set()
+        self.alive, self.shared, self.slid = {}, set(), {}
 
     def _scribble(self) -> None:
         self._step(SCRIBBLE_IDS)
@@ -220,6 +224,7 @@ class Allocations:
 
     def _forget(self, request: str) -> None:
         del self.alive[request]
+        self.slid.pop(request, None)
         self.shared.discard(request)
 
     def _step(self, step: Step) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import sglang_on_cpu as build
 import torch
+from sglang._version import __version__
 from sglang.srt.mem_cache.memory_pool import KVCache
 
-from conformance import Family, Known, Pool
-from conformance.adapters.sglang import SGLang
+from conformance import Allocator, Family, Known, Pool
+from conformance.adapters.sglang import SGLang, SGLangAllocator
 
 MODULES = [
     f"sglang.srt.mem_cache.{name}"
@@ -30,6 +32,7 @@ MODULES = [
 ]
 
 ENGINE = SGLang(build.front)
+FRONT = SGLangAllocator()
 BF16 = [torch.bfloat16]
 FP8 = [torch.float8_e4m3fn, torch.float8_e5m2]
 
@@ -47,11 +50,32 @@ NO_SCALES = Known(
     "FP4 pools inherit verbs that copy the payload and not its scale rows; no public report",
     witness="write r0 at 4; offload r0 as c0; overwrite; reload c0 at 4",
 )
+MOVES_PAGES_BY_TOKEN = Known(
+    "the index buffer, whose rows are pages, is addressed with token ids",
+    witness="write r0 at 64..66; move r0[2] to [0]",
+    link="https://github.com/sgl-project/sglang/issues/31060",
+)
+MOVES_NO_SCALES = Known(
+    "FP4 pools inherit a move that leaves the scale rows behind; no public report",
+    witness="write r0 at 4..6; move r0[2] to [0]",
+)
+MOVE_RAISES = Known(
+    "the inherited move reads native_k_scale_buffer, which FP4 pools do not have; no public report",
+    witness="write r0 at 4..6; move r0[2] to [0]",
+)
+KEEPS_CALLERS_IDS = Known(
+    "a free group holds the tensors of ids that callers passed, which are views of the "
+    "request table, until it ends; later releases take a copy; no public report",
+    witness="extend r0 by 1; begin group; free r0; overwrite ids; end group; extend r1 by 5",
+)
 ONLY_RAISES = Known("the override lacks req_pool_index, and only raises NotImplementedError")
 SUB_POOL = Known("a sub-pool that its owner alone calls, by position")
 
+RELEASE = tuple(int(part) for part in __version__.split(".")[:3])
+DSA_MOVES = {} if RELEASE >= (0, 5, 23) else {"move_accepts_every_token": MOVES_PAGES_BY_TOKEN}
 
-def pytest_kv_pools() -> list[Pool | Family]:
+
+def pytest_kv_pools() -> list[Pool | Allocator | Family]:
     token = {"kind": "token", "adapter": ENGINE}
     hybrid = {"kind": "hybrid", "adapter": ENGINE, "dtypes": BF16}
     hybrid["known"] = {"copy_is_its_own_memory": SCALAR_STATE}
@@ -68,7 +92,7 @@ def pytest_kv_pools() -> list[Pool | Family]:
             dtypes=BF16,
             head_dims=[32],
             v_head_dims=[32],
-            known={"companions_travel": NO_SCALES},
+            known={"companions_travel": NO_SCALES, **fp4_moves()},
             **token,
         ),
         Pool("mla", build.make_mla, kind="mla", adapter=ENGINE, page_sizes=[4, 1]),
@@ -81,20 +105,44 @@ def pytest_kv_pools() -> list[Pool | Family]:
             dtypes=BF16,
             kv_lora_ranks=[48],
             qk_rope_head_dims=[16],
-            known={"companions_travel": NO_SCALES},
+            known={"companions_travel": NO_SCALES, "move_carries_companions": MOVES_NO_SCALES},
         ),
         Pool(
             "dsa",
             build.make_dsa,
             kind="dsa",
             adapter=ENGINE,
-            known={"runs_may_begin_mid_page": MID_PAGE},
+            known={"runs_may_begin_mid_page": MID_PAGE, **DSA_MOVES},
             **dsa_sizes,
         ),
+        Pool("swa", build.make_swa, page_sizes=[1], dtypes=BF16, **token),
+        Pool("swa-page4", build.make_swa, page_sizes=[4], dtypes=BF16, **token),
         Pool("hybrid", build.make_hybrid, page_sizes=[4, 1], **hybrid),
         Pool("hybrid-mla", build.make_hybrid, attention="mla", page_sizes=[4, 1], **hybrid),
     ]
-    return [*pools, family()]
+    return [*pools, *allocators({pool.name: pool for pool in pools}), family()]
+
+
+def fp4_moves() -> dict[str, Known]:
+    """What is known of `MHATokenToKVPoolFP4.move_kv_cache`."""
+    if RELEASE < (0, 5, 23):
+        return {"move_carries_companions": MOVES_NO_SCALES}
+    return {"move_accepts_every_token": MOVE_RAISES}
+
+
+def allocators(pools: dict[str, Pool]) -> list[Allocator]:
+    shared: dict[str, Any] = {"adapter": FRONT, "lacks": ["sharing"]}
+    if RELEASE < (0, 5, 23):
+        shared["known"] = {"ids_keep_their_values": KEEPS_CALLERS_IDS}
+    window = {"kind": "window", **shared}
+    slots = {"kind": "slots", "adapter": FRONT, "lacks": ["sharing", "groups", "zeroing"]}
+    return [
+        Allocator("token-ids", build.front, pools["mha"], **shared),
+        Allocator("paged-ids", build.front, pools["mha-page4"], **shared),
+        Allocator("window-ids", build.make_window_allocator, pools["swa"], **window),
+        Allocator("paged-window-ids", build.make_window_allocator, pools["swa-page4"], **window),
+        Allocator("mamba-slots", build.make_slots, pools["hybrid"], **slots),
+    ]
 
 
 def family() -> Family:
@@ -104,7 +152,6 @@ def family() -> Family:
         "memory_pool.MHATokenToKOnlyPool": "lacks the verbs: K-only draft layers",
         "memory_pool.MiniMaxSparseKVPool": "lacks the verbs",
         "memory_pool.PageMajorMHATokenToKVPool": "rows are not contiguous: its own kind",
-        "swa_memory_pool.SWAKVPool": "two id spaces: needs its allocator's mapping",
         "deepseek_v4_memory_pool.DeepSeekV4IndexerPool": "lacks the verbs",
         "deepseek_v4_memory_pool.DeepSeekV4SingleKVPool": "lacks the verbs",
         "deepseek_v4_memory_pool.DeepSeekV4TokenToKVPool": "lacks the verbs (sglang 33385)",

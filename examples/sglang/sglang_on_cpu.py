@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -11,9 +12,18 @@ from typing import Any
 from unittest import mock
 
 import torch
+
+# Read when they are imported: kernels of Triton run in its interpreter, and keys and values
+# are moved by torch alone.
+os.environ.setdefault("TRITON_INTERPRET", "1")
+os.environ.setdefault("SGLANG_NATIVE_MOVE_KV_CACHE", "1")
+
 from sglang.srt.mem_cache import memory_pool as mp
+from sglang.srt.mem_cache.allocator.mamba import MambaSlotAllocator
 from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator
+from sglang.srt.mem_cache.allocator.swa import SWATokenToKVPoolAllocator
 from sglang.srt.mem_cache.allocator.token import TokenToKVPoolAllocator
+from sglang.srt.mem_cache.swa_memory_pool import SWAKVPool
 
 from conformance.geometry import Geometry
 
@@ -60,8 +70,32 @@ def exists(name: str) -> bool:
 
 
 def front(pool: Any) -> Any:
-    """The allocator that SGLang puts before a pool of this page size."""
+    """The allocator that SGLang puts before a pool of this kind and page size."""
     kind = PagedTokenToKVPoolAllocator if pool.page_size > 1 else TokenToKVPoolAllocator
+    if isinstance(pool, SWAKVPool):
+        return _WindowFront(pool)
+    return _allocator(kind, pool)
+
+
+class _WindowFront:
+    """The forwarding half of the window allocator, without an allocator's own mapping."""
+
+    get_cpu_copy = SWATokenToKVPoolAllocator.get_cpu_copy
+    load_cpu_copy = SWATokenToKVPoolAllocator.load_cpu_copy
+
+    def __init__(self, pool: Any) -> None:
+        self._kvcache = pool
+
+
+def make_window_allocator(pool: Any) -> Any:
+    return _allocator(SWATokenToKVPoolAllocator, pool, size_swa=pool.size_swa)
+
+
+def make_slots(pool: Any) -> Any:
+    return MambaSlotAllocator(pool.mamba_pool.size, pool.device)
+
+
+def _allocator(kind: type, pool: Any, **more: Any) -> Any:
     return _call(
         kind,
         size=pool.size,
@@ -70,6 +104,7 @@ def front(pool: Any) -> Any:
         device=pool.device,
         kvcache=pool,
         need_sort=False,
+        **more,
     )
 
 
@@ -111,6 +146,33 @@ def make_hybrid(g: Geometry) -> Any:
         **attention,
     )
     _chunked(g, pool.full_kv_pool)
+    return pool
+
+
+def make_swa(g: Geometry) -> Any:
+    """Every fourth token is out of the window; the others' rows lie in reverse order."""
+    tokens = torch.arange(g.page_size, g.token_rows)
+    mapped = tokens[tokens % 4 != 3]
+    size_swa = -(-len(mapped) // g.page_size) * g.page_size
+    pool = _call(
+        SWAKVPool,
+        size=g.size,
+        size_swa=size_swa,
+        page_size=g.page_size,
+        dtype=g.dtype,
+        head_num=g.heads,
+        head_dim=g.head_dim,
+        swa_attention_layer_ids=[2 * i for i in range(g.layers + 1)],
+        full_attention_layer_ids=[2 * i + 1 for i in range(g.layers)],
+        enable_kvcache_transpose=False,
+        device=g.device,
+    )
+    mapping = torch.zeros(g.token_rows + 1, dtype=torch.int64, device=g.device)
+    mapping[mapped] = (g.page_size + torch.arange(len(mapped))).flip(0)
+    mapping[-1] = -1
+    pool.register_mapping(mapping)
+    for part in (pool.full_kv_pool, pool.swa_kv_pool):
+        _chunked(g, part)
     return pool
 
 

@@ -12,7 +12,8 @@ usage: python -m conformance [PYTEST OPTION ...]   run the suite on the installe
        python -m conformance clauses               print the contract
 
 A run is repeatable: it passes --hypothesis-seed=0 unless you give another seed.
-Useful options: -n 2, -k NAME, --kv-device=cuda, --kv-report=FILE.json, --kv-replay
+It runs on all processors; -n 0 keeps it in this one.
+Useful options: -k NAME, --kv-device=cuda, --kv-report=FILE.json, --kv-replay
 What failed is kept in .kv_cache, in the folder that it is run from.
 """
 
@@ -50,8 +51,18 @@ def _run(options: list[str]) -> int:
     suite = str(Path(__file__).parent / "suite")
     if not any(option.startswith("--hypothesis-seed") for option in options):
         options = ["--hypothesis-seed=0", *options]
+    if not any(option.startswith(_ALONE) for option in options):
+        options = ["-n", "auto", "--dist", "loadgroup", *options]
     alone = ["--noconftest", "-c", os.devnull, "--rootdir", suite, *_cache()]
-    return int(pytest.main([*alone, "-p", "conformance.entry_points", "-q", suite, *options]))
+    return int(
+        pytest.main(
+            [*alone, "-p", "conformance.entry_points", "-q", "--disable-warnings", suite, *options]
+        )
+    )
+
+
+_ALONE = ("-n", "--numprocesses", "--pdb", "--kv-replay", "--collect-only", "-s", "no:xdist")
+"""Options beside which the run is not spread over processes."""
 
 
 def _cache() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from conformance.allocator import Allocator
 from conformance.contract import Clause, Level, applies, find_clause
@@ -132,5 +132,6 @@ class Case:
             self.tally.known += 1
             return
         program, trouble = smallest(self.pool, geometry, program, trouble)
-        finding = Finding(self.name, geometry, program, trouble.step, trouble.what)
+        subject: Literal["pool", "allocator"] = "allocator" if self.allocator else "pool"
+        finding = Finding(self.name, geometry, program, trouble.step, trouble.what, subject)
         raise finding.violation(clause, f"test_{self.clause.id}")

@@ -140,15 +140,20 @@ def make_case(
 
 
 def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
-    """Why `clause` does not bind `entry` in this session; "" where it does."""
-    level, version = _level(config, entry), int(config.getini("kv_contract"))
-    if not applies(clause, level=level, version=version):
-        return f"{clause.id} is off at level {level} of contract {version}"
-    if clause.id in entry.undefined:
-        return f"{clause.id} is undefined for {entry.name!r}: {entry.undefined[clause.id]}"
+    """Why `clause` is not checked of `entry` in this session; "" where it is."""
     missing = clause.needs - _offers(declared(config), entry)
     if missing:
         return f"{clause.id} needs what {entry.name!r} has not: {', '.join(sorted(missing))}"
+    return why_not_judged(config, entry, clause)
+
+
+def why_not_judged(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
+    """Why a check that finds `clause` broken says nothing of it; "" where it fails."""
+    if clause.id in entry.undefined:
+        return f"{clause.id} is undefined for {entry.name!r}: {entry.undefined[clause.id]}"
+    level, version = _level(config, entry), int(config.getini("kv_contract"))
+    if not applies(clause, level=level, version=version):
+        return f"{clause.id} is off at level {level} of contract {version}"
     return ""
 
 

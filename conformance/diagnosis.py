@@ -64,11 +64,25 @@ def smallest(
 ) -> tuple[Program, Trouble]:
     """The failing call alone where that shows the same trouble, else the steps up to it."""
     if isinstance(program.steps[trouble.step], Offload | Reload | Retract | Resume):
-        alone = _program(*_alone(program, trouble.step))
-        for found in _troubles(pool, geometry, alone):
-            if (found.kind, found.clause) == (trouble.kind, trouble.clause):
-                return Program(alone.steps[: found.step + 1]), found
+        whole = _alone(program, trouble.step)
+        for trip in (*_shorter(pool, whole), whole):
+            alone = _program(*trip)
+            for found in _troubles(pool, geometry, alone):
+                if (found.kind, found.clause) == (trouble.kind, trouble.clause):
+                    return Program(alone.steps[: found.step + 1]), found
     return Program(program.steps[: trouble.step + 1]), trouble
+
+
+def _shorter(
+    pool: Pool, trip: tuple[Write, Offload, Reload | None]
+) -> Iterator[tuple[Write, Offload, Reload | None]]:
+    """The call for its first token alone, and for its last one where any row may be first."""
+    write, offload, reload = trip
+    ends = [slice(0, 1)] if pool.ids == "page" else [slice(0, 1), slice(-1, None)]
+    for end in ends:
+        if len(write.rows) > 1:
+            into = None if reload is None else replace(reload, rows=reload.rows[end])
+            yield replace(write, rows=write.rows[end]), offload, into
 
 
 def _shows(trouble: Trouble, pool: Pool, geometry: Geometry, program: Program) -> bool:

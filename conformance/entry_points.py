@@ -5,14 +5,27 @@ from __future__ import annotations
 import gc
 from importlib.metadata import entry_points
 
+import pytest
+
+from conformance.allocator import Allocator
+from conformance.items import case_of
 from conformance.pool import Family, Pool
 
 GROUP = "kv_pools"
 
 
-def pytest_kv_pools() -> list[Pool | Family]:
+def pytest_kv_pools() -> list[Pool | Allocator | Family]:
     """Each entry point is a function without arguments that returns what the hook returns."""
     return [entry for point in entry_points(group=GROUP) for entry in point.load()()]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The checks of one pool run in one process, where they share what they have run."""
+    for item in items:
+        case = case_of(item)
+        if case is not None:
+            item.add_marker(pytest.mark.xdist_group(case.owner))
 
 
 def pytest_collection_finish() -> None:

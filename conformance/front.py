@@ -156,6 +156,7 @@ class Front:
         self.lent.append((ids, ids.clone()))
         held = tuple(self.ledger.requests.get(request, ()))
         self.ledger.hand_out(request, values)
+        self.run.tally.ids += len(values)
         if self.declared.kind == "host":
             return
         if self.declared.kind != "slots":

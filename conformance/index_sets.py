@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import gcd
 from typing import Literal
 
@@ -14,7 +14,40 @@ from conformance.geometry import Geometry
 from conformance.programs import PLAIN, Form
 from conformance.step_text import Rows
 
-Draw = Callable[[st.SearchStrategy[int]], int]
+CHUNK = 8
+
+
+class Draw:
+    """Whole numbers out of drawn bytes: `draw(count)` is below `count`, and shrinks to 0.
+
+    Bytes are drawn by the chunk, since one draw costs about as much as a call of a small
+    pool. What belongs together begins a chunk (`apart`), so that it can be deleted whole.
+    """
+
+    def __init__(self, chunk: Callable[[], bytes]) -> None:
+        self._chunk = chunk
+        self._left = b""
+
+    @classmethod
+    def of(cls, draw: Callable[[st.SearchStrategy[bytes]], bytes]) -> Draw:
+        """Out of what Hypothesis gives to a composite strategy."""
+        return cls(lambda: draw(_CHUNKS))
+
+    def __call__(self, count: int) -> int:
+        if count <= 1:
+            return 0
+        width = (count - 1).bit_length() + 7 >> 3
+        if len(self._left) < width:
+            self._left = self._chunk()
+        taken, self._left = self._left[:width], self._left[width:]
+        return int.from_bytes(taken, "big") % count
+
+    def apart(self) -> None:
+        """What is drawn next begins a chunk."""
+        self._left = b""
+
+
+_CHUNKS = st.binary(min_size=CHUNK, max_size=CHUNK)
 
 Shape = Literal["contiguous", "reversed", "strided", "shuffled"]
 SHAPES: tuple[Shape, ...] = ("contiguous", "reversed", "strided", "shuffled")
@@ -69,9 +102,9 @@ def lengths(geometry: Geometry, most: int) -> tuple[int, ...]:
 
 def draw_rows(draw: Draw, space: Space, *, shape: Shape | None = None) -> tuple[Rows, int]:
     """Rows of a new index set, and its start slot. Shrinks to one row, then to low ids."""
-    start = draw(_integers(space.block)) if space.paged else 0
+    start = draw(space.block) if space.paged else 0
     options = lengths(space.geometry, space.geometry.size - start)
-    length = options[draw(_integers(len(options)))]
+    length = options[draw(len(options))]
     return draw_rows_like(draw, space, length, start, shape=shape), start
 
 
@@ -80,12 +113,9 @@ def draw_rows_like(
 ) -> Rows:
     """`length` rows that begin at slot `start`, anywhere in the pool."""
     count = -(-(start + length) // space.block)
-    seeds = 4 * space.blocks
     if shape is None:
-        which, seed = divmod(draw(_integers(len(SHAPES) * seeds)), seeds)
-        shape = SHAPES[which]
-    else:
-        seed = draw(_integers(seeds))
+        shape = SHAPES[draw(len(SHAPES))]
+    seed = draw(4 * space.blocks)
     return space.rows(arrange(shape, space.blocks, count, seed), start, length)
 
 
@@ -112,14 +142,9 @@ def _scattered(blocks: int, count: int, seed: int) -> tuple[int, ...]:
     return tuple(walk)
 
 
-@cache
-def _integers(count: int) -> st.SearchStrategy[int]:
-    return st.integers(0, count - 1)
-
-
 def draw_form(draw: Draw, *, has_state: bool) -> Form:
     """How the ids are passed; the plain form first."""
-    choice = draw(_integers(len(FORMS) * (1 + has_state)))
+    choice = draw(len(FORMS) * (1 + has_state))
     form = FORMS[choice % len(FORMS)]
     if choice < len(FORMS):
         return form
@@ -128,9 +153,4 @@ def draw_form(draw: Draw, *, has_state: bool) -> Form:
 
 def draw_state(draw: Draw, geometry: Geometry) -> int:
     """A state id; never the reserved row 0."""
-    return 1 + draw(_integers(geometry.state_size))
-
-
-def draw_index(draw: Draw, count: int) -> int:
-    """An index below `count`, shrinking to 0."""
-    return draw(_integers(count))
+    return 1 + draw(geometry.state_size)

@@ -14,6 +14,8 @@ from conformance.buffers import Buffer, Unit
 from conformance.fingerprints import fingerprints
 from conformance.step_text import Rows
 
+NOBODY = "bytes of nobody"
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -95,6 +97,38 @@ class Image:
         return self.buffer.addressed_by == "token" and self.buffer.locate is None
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One write of a request: tokens from `first_token` on, at `rows`. `located` has, for
+    each buffer by number whose cells are not the ids, the cells and which tokens have one."""
+
+    request: str
+    rows: Rows
+    state: int | None
+    first_token: int
+    located: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def owner(self, number: int, buffer: Buffer, cell: int) -> str:
+        """Whose bytes this write left in a cell of buffer `number`."""
+        if buffer.addressed_by == "state":
+            return f"the state of {self.request}"
+        if buffer.addressed_by == "page":
+            return f"a page of {self.request}"
+        cells = self.cells(number)
+        if cell not in cells:  # rows of a few bytes agree by chance
+            return NOBODY
+        return f"token {self.first_token + cells.index(cell)} of {self.request}"
+
+    def cells(self, number: int) -> Sequence[int]:
+        """The cell of each token in buffer `number`, -1 for none."""
+        if number not in self.located:
+            return self.rows
+        places, held = self.located[number]
+        cells = torch.full(held.shape, -1)
+        cells[held.cpu()] = places.cpu()
+        return cells.tolist()
+
+
 @dataclass(slots=True)
 class Model:
     """Expected bytes beside the real ones; both are written by the same calls."""
@@ -104,7 +138,7 @@ class Model:
     paged: bool
     expected: list[Image] = field(default_factory=list)
     shards: list[list[int]] = field(default_factory=list)
-    log: list[dict[tuple[Unit | int, int], str]] = field(default_factory=list)
+    log: list[Written | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expected = [Image.of(buffer) for buffer in self.actual]
@@ -129,18 +163,13 @@ class Model:
                 rows = payload.reshape(image.bytes.shape)
                 image.bytes[:, :, image.buffer.columns.flatten()] = rows
             image.buffer.fill(image.bytes)
-        self.log.append({})
+        self.log.append(None)
 
     def write(self, request: str, rows: Rows, state: int | None, first_token: int = 0) -> None:
         """Give `request` new bytes in its cells, in the pool and here; the token at `rows[0]`
         is its `first_token`-th."""
         cells = self.cells(rows, state)
-        tokens = {row: f"token {first_token + at} of {request}" for at, row in enumerate(rows)}
-        owners: dict[tuple[Unit | int, int], str] = {
-            ("token", row): token for row, token in tokens.items()
-        }
-        owners |= {("page", row // self.page_size): f"a page of {request}" for row in rows}
-        owners |= {("state", state): f"the state of {request}"} if state is not None else {}
+        written = Written(request, rows, state, first_token)
         for number, image in enumerate(self.expected):
             places, held = image.places(cells)
             if not places.numel():
@@ -148,11 +177,9 @@ class Model:
             payload = self._payload(number, len(self.log))[:, places]
             image.buffer.scatter(places, payload)
             image.scatter(places, payload)
-            if image.buffer.locate is not None:
-                written = cells.token if held is None else cells.token[held]
-                pairs = zip(places.tolist(), written.tolist(), strict=True)
-                owners |= {(number, place): tokens[row] for place, row in pairs}
-        self.log.append(owners)
+            if held is not None:
+                written.located[number] = places, held
+        self.log.append(written)
 
     def move(self, sources: Cells, targets: Cells) -> None:
         """Expect the tokens of `sources` in `targets` too. Nothing is expected of pages whose
@@ -285,8 +312,8 @@ class Model:
     def _owner(self, write: int, number: int, layer: int, cell: int) -> str:
         buffer = self.actual[number]
         place = f"{buffer.name}, layer {buffer.first_layer + layer}, row {cell}, write {write}"
-        unit = buffer.addressed_by if buffer.locate is None else number
-        owner = self.log[write].get((unit, cell), "bytes of nobody")
+        log = self.log[write]
+        owner = log.owner(number, buffer, cell) if log else NOBODY
         return f"{owner} ({place})"
 
     def _payload(self, number: int, write: int) -> Tensor:

@@ -50,6 +50,7 @@ def read_rows(text: str) -> Rows:
 
 _NAME = _Codec(r"\w+", str, str)
 _NUMBER = _Codec(r"-?\d+", str, int)
+_COUNT = _Codec(r"\d+", str, int)
 _ROWS = _Codec(r"[^\s\[\]]+", rows_text, read_rows)
 _CODECS = {
     "request": _NAME,
@@ -61,8 +62,8 @@ _CODECS = {
     "targets": _ROWS,
     "source": _NUMBER,
     "target": _NUMBER,
-    "tokens": _NUMBER,
-    "start": _NUMBER,
+    "tokens": _COUNT,
+    "start": _COUNT,
     "stop": _Codec(
         r"\d*",
         lambda stop: "" if stop is None else str(stop),
@@ -83,6 +84,23 @@ def codec(
     _CODECS[field] = _Codec(pattern, write, read)
 
 
+class _Form(NamedTuple):
+    """One template: its words and fields in order, and the fields that it leaves out."""
+
+    parts: list[tuple[str, str, Callable[[Any], str]]]
+    left_out: list[tuple[str, Any]]
+
+    @classmethod
+    def of(cls, template: str, defaults: dict[str, Any]) -> _Form:
+        words = re.split(r"\{(\w+)\}", template)
+        named = words[1::2]
+        parts = [
+            ("", word, _CODECS[word].write) if at % 2 else (word, "", str)
+            for at, word in enumerate(words)
+        ]
+        return cls(parts, [pair for pair in defaults.items() if pair[0] not in named])
+
+
 _KINDS: list[tuple[re.Pattern[str], type]] = []
 
 
@@ -94,14 +112,18 @@ def step(*templates: str) -> Callable[[type[_T]], type[_T]]:
     def make(cls: type[_T]) -> type[_T]:
         made: Any = dataclass(frozen=True, slots=True)(cls)
         defaults = {field.name: field.default for field in dataclasses.fields(made)}
-        fields = [re.findall(r"\{(\w+)\}", template) for template in templates]
+        forms = [_Form.of(template, defaults) for template in templates]
 
         def text(self: Any) -> str:
-            for template, named in zip(templates, fields, strict=True):
-                values = {name: getattr(self, name) for name in defaults}
-                if all(name in named or values[name] == defaults[name] for name in defaults):
-                    return template.format(**{n: _CODECS[n].write(values[n]) for n in named})
-            raise AssertionError(f"no template of {cls.__name__} fits {values}")
+            for form in forms:
+                if all(getattr(self, name) == default for name, default in form.left_out):
+                    return "".join(
+                        [
+                            write(getattr(self, name)) if name else word
+                            for word, name, write in form.parts
+                        ]
+                    )
+            raise AssertionError(f"no template of {cls.__name__} fits {self!r}")
 
         made.__str__ = text
         _KINDS.extend((_pattern(template), made) for template in templates)

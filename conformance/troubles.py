@@ -29,18 +29,21 @@ class Trouble:
 
 @dataclass(slots=True)
 class Tally:
-    """What a check did: programs run, reloads compared, rows moved, known failures met."""
+    """What a check did: programs run, reloads compared, rows moved, known failures met, ids
+    handed out."""
 
     programs: int = 0
     reloads: int = 0
     rows: int = 0
     known: int = 0
+    ids: int = 0
 
     def add(self, other: Tally) -> None:
         self.programs += other.programs
         self.reloads += other.reloads
         self.rows += other.rows
         self.known += other.known
+        self.ids += other.ids
 
 
 class StopProgram(Exception):  # noqa: N818

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from conformance.contract import CLAUSES
 from conformance.geometry import Geometry
@@ -39,15 +40,15 @@ def violation(clause: str, evidence: Sequence[tuple[str, str]]) -> Violation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was seen on a pool: after which step of which program, and what was wrong.
-
-    `step` is None where what failed was no step of the program."""
+    """What was seen on `pool`, the name of a pool or an allocator: after which step of which
+    program, and what was wrong. `step` is None where what failed was no step of the program."""
 
     pool: str
     geometry: Geometry
     program: Program
     step: int | None
     what: str
+    subject: Literal["pool", "allocator"] = "pool"
 
     @property
     def replay(self) -> str:
@@ -64,7 +65,7 @@ class Finding:
         """What was seen, label and text, and last how the test `check` sees it again."""
         steps = [str(step) for step in self.program]
         return [
-            ("pool", self.pool),
+            (self.subject, self.pool),
             ("geometry", str(self.geometry)),
             *zip(["program", *[""] * (len(steps) - 1)], steps, strict=True),
             *([("after", steps[self.step])] if self.step is not None else []),

@@ -47,19 +47,20 @@ def test_ids_are_pool_names(engine) -> None:
 def test_table_and_report_of_a_passing_run(engine, pytester: pytest.Pytester) -> None:
     result = engine(TOKEN, options=("--kv-report=out.json",))
     assert result.ret == 0
-    result.stdout.re_match_lines([r"pool +clauses +programs", r"token +17/17 +\d+ +\d+ +\d+"])
+    result.stdout.re_match_lines(
+        [r"pool +clauses +programs", r"token +(\d+)/\1 +\d+ +\d+ +\d+ +- +- +-$"]
+    )
     report = json.loads((pytester.path / "out.json").read_text())
     assert report["schema"] == 1
     assert report["environment"]["device"] == "cpu"
     moved = [o["rows"] for o in report["outcomes"] if o["clause"].startswith("reload")]
-    assert moved
-    assert all(moved)
+    assert sum(moved) > 0
 
 
-def test_workers_give_the_same_table(engine, pytester: pytest.Pytester) -> None:
+def test_workers_pass_the_same_checks(engine, pytester: pytest.Pytester) -> None:
     engine(TOKEN, MLA, options=("--collect-only",))  # writes the files
     tables = [
-        [line for line in run.outlines if "17/17" in line]
+        [match[0] for line in run.outlines if (match := re.match(r"\w+ +(\d+)/\1 ", line))]
         for run in (pytester.runpytest_subprocess("-q", *options) for options in ((), ("-n", "2")))
     ]
     assert len(tables[0]) == 2
@@ -69,16 +70,16 @@ def test_workers_give_the_same_table(engine, pytester: pytest.Pytester) -> None:
 def test_failure_is_told_and_replayed(engine) -> None:
     failing = "-k", "reload_restores_the_same_rows"
     result = engine(NARROW.format(more=""), options=failing)
-    result.assert_outcomes(failed=1, deselected=36)
+    result.assert_outcomes(failed=1)
     text = result.stdout.str()
     assert "narrow breaks reload_restores_the_same_rows (seen by 1 check)" in text
     replay = re.search(r"--kv-replay '(.*)'", text)
     assert replay is not None
     again = engine(NARROW.format(more=""), options=(*failing, "--kv-replay", replay[1]))
-    again.assert_outcomes(failed=1, deselected=36)
+    again.assert_outcomes(failed=1)
     assert re.search(r"found .*", text)[0] == re.search(r"found .*", again.stdout.str())[0]
     fixed = engine(MLA, options=(*failing, "--kv-replay", replay[1]))
-    fixed.assert_outcomes(passed=1, deselected=36)
+    fixed.assert_outcomes(passed=1)
 
 
 WITNESS = "write r0 at 5; offload r0 as c0; overwrite; reload c0 at 5"
@@ -88,21 +89,22 @@ KNOWN = ', known={{"{clause}": Known("narrow rows", witness="{witness}")}}'
 def test_known_failure_is_expected_and_tolerated_elsewhere(engine) -> None:
     known = KNOWN.format(clause="reload_restores_the_same_rows", witness=WITNESS)
     result = engine(NARROW.format(more=known))
-    result.assert_outcomes(xfailed=1, passed=16, deselected=20)
+    assert result.ret == 0
+    result.stdout.re_match_lines([r"narrow +\d+/\d+ .* 1 +- +-$", r"\d+ passed, .*1 xfailed in .*"])
 
 
 def test_known_failure_that_is_fixed_fails_the_run(engine) -> None:
     known = KNOWN.format(clause="reload_restores_the_same_rows", witness=WITNESS)
     fixed = MLA.replace(")", f"{known})")
     result = engine(fixed, options=("-k", "reload_restores_the_same_rows"))
-    result.assert_outcomes(failed=1, deselected=36)
+    result.assert_outcomes(failed=1)
     assert "delete this entry of `known`" in result.stdout.str()
 
 
 def test_witness_of_another_clause_fails_the_run(engine) -> None:
     known = KNOWN.format(clause="offload_changes_nothing", witness=WITNESS)
     result = engine(NARROW.format(more=known), options=("-k", "offload_changes_nothing"))
-    result.assert_outcomes(failed=1, deselected=36)
+    result.assert_outcomes(failed=1)
 
 
 def test_pool_that_lacks_the_verbs(engine) -> None:
@@ -111,8 +113,8 @@ def test_pool_that_lacks_the_verbs(engine) -> None:
         ' fromlist=["x"]).NeverImplements), kind="mla", lacks=["offload"])'
     )
     result = engine(lacking)
-    result.assert_outcomes(passed=2, deselected=35)
-    result.stdout.re_match_lines([r"none +2/2 .* offload +-$"])
+    result.assert_outcomes(passed=5)
+    result.stdout.re_match_lines([r"none +5/5 .* offload +-$"])
 
 
 @pytest.mark.parametrize(
@@ -133,8 +135,8 @@ def test_bad_option_is_named(engine, options: tuple[str, ...], message: str) -> 
 @pytest.mark.parametrize(
     ("entries", "body", "message"),
     [
-        ((TOKEN, TOKEN), SUITE, "two pools are named 'token'"),
-        (("1",), SUITE, "1 is not a Pool or a Family"),
+        ((TOKEN, TOKEN), SUITE, "two pools or allocators are named 'token'"),
+        (("1",), SUITE, "1 is not a Pool, an Allocator or a Family"),
         (
             (TOKEN,),
             "from conformance.suite.test_signatures import *",
@@ -154,8 +156,9 @@ def test_bad_declaration_fails_the_run(engine, entries, body, message) -> None:
 
 
 def test_level_is_an_ini_option(engine) -> None:
-    result = engine(TOKEN, options=("-o", "kv_level=strict"))
-    result.stdout.re_match_lines([r"token +24/24 "])
+    run = [engine(TOKEN, options=("-o", f"kv_level={level}")) for level in ("required", "strict")]
+    checks = [re.search(r"token +(\d+)/\1 ", result.stdout.str()) for result in run]
+    assert int(checks[0][1]) < int(checks[1][1])
 
 
 def test_check_that_moves_no_row_fails(engine) -> None:

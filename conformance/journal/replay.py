@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 
 from conformance import declared
-from conformance.contract import CLAUSES, Clause, applies
+from conformance.contract import CLAUSES, Clause
 from conformance.items import case_of
 from conformance.journal.child import run_alone
 from conformance.journal.recorder import Recorder
@@ -105,17 +105,16 @@ class Replay:
 
     def _why_not(self, case: Any, rerun: Rerun) -> str:
         """Why this program says nothing now; "" where it does."""
-        off = declared.why_off(self._config, case.declared, case.clause)
         if rerun.clause not in CLAUSES:
             return _no_clause(rerun.clause)
-        broken = CLAUSES[rerun.clause]
-        if not off and not applies(broken, level=case.level, version=case.version):
-            off = f"{broken.id} is off at level {case.level} of contract {case.version}"
+        broken, entry = CLAUSES[rerun.clause], case.declared
+        off = declared.why_off(self._config, entry, case.clause)
+        off = off or declared.why_not_judged(self._config, entry, broken)
         if off:
             return off
         for clause in (case.clause, broken):
-            if clause.id in case.declared.known:
-                return f"{clause.id} is known now: {case.declared.known[clause.id]}"
+            if clause.id in entry.known:
+                return f"{clause.id} is known now: {entry.known[clause.id]}"
         try:
             geometry, _ = case.read(rerun.replay)
         except ValueError as error:

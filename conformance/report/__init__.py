@@ -12,20 +12,22 @@ import pytest
 from conformance.journal.records import Failure
 
 Status = Literal["passed", "failed", "known"]
+Subject = Literal["pool", "allocator", "family"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One check: of which pool or family, under which clause, what it did and found.
+    """One check: of which pool, allocator or family, under which clause, what it did and found.
 
     `accused` are the clauses that were found broken, `findings` the programs that show what
-    failed, as replay texts; `rows` counts token rows that were
-    reloaded and compared, `known_hits` the times a known failure was met on the way.
+    failed, as replay texts; `rows` counts token rows that were reloaded and compared, `ids`
+    those that an allocator handed out, `known_hits` the times a known failure was met on the
+    way. `undefined` are the clauses that its declaration switches off, with their reasons.
     """
 
     PROPERTY: ClassVar[str] = "kv"
 
-    subject: Literal["pool", "family"]
+    subject: Subject
     name: str
     member: str
     clause: str
@@ -35,7 +37,9 @@ class Outcome:
     reloads: int
     rows: int
     known_hits: int
+    ids: int
     lacks: tuple[str, ...]
+    undefined: dict[str, str]
     exempt: bool
     seconds: float
     message: str
@@ -48,11 +52,13 @@ class Outcome:
         status: Status = "known" if hasattr(report, "wasxfail") else "passed"
         if report.failed:
             status = "failed"
-        is_pool = hasattr(case, "pool")
-        done = astuple(case.tally) if is_pool else (0, 0, 0, 0)
-        programs, reloads, rows, known_hits = done
+        runs = hasattr(case, "pool")
+        subject: Subject = "family"
+        if runs:
+            subject = "pool" if case.allocator is None else "allocator"
+        programs, reloads, rows, known_hits, ids = astuple(case.tally) if runs else (0,) * 5
         return cls(
-            "pool" if is_pool else "family",
+            subject,
             case.owner,
             case.name,
             case.clause.id,
@@ -62,8 +68,10 @@ class Outcome:
             reloads,
             rows,
             known_hits,
-            tuple(sorted(case.pool.lacks)) if is_pool else (),
-            not is_pool and case.is_exempt,
+            ids,
+            tuple(sorted(case.declared.lacks)) if runs else (),
+            dict(case.declared.undefined) if runs else {},
+            not runs and case.is_exempt,
             report.duration,
             str(getattr(report, "wasxfail", "")) or (report.longreprtext if report.failed else ""),
             tuple(failure for failure in shown if failure.replay),
@@ -87,8 +95,8 @@ class Report:
 
     outcomes: list[Outcome] = field(default_factory=list)
 
-    def of(self, subject: Literal["pool", "family"]) -> dict[str, list[Outcome]]:
-        """The outcomes of each pool, or of each family, by name."""
+    def of(self, subject: Subject) -> dict[str, list[Outcome]]:
+        """The outcomes of each pool, allocator or family, by name."""
         grouped: dict[str, list[Outcome]] = {}
         for outcome in self.outcomes:
             if outcome.subject == subject:

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from conformance.report import Outcome, Report
+from conformance.report import Outcome, Report, Subject
 from conformance.report.header import environment
 
+Row = Callable[[str, Sequence[Outcome]], tuple[str, ...]]
+
 _POOL_HEAD = ("pool", "clauses", "programs", "reloads", "rows moved", "known", "lacks", "failed")
+_ALLOCATOR_HEAD = (
+    "allocator", "clauses", "programs", "reloads", "ids handed out", "known", "lacks", "failed"
+)  # fmt: skip
 _FAMILY_HEAD = ("family", "classes", "checks", "exempt", "known", "failed")
 
 
 def write(out: pytest.TerminalReporter, report: Report, config: pytest.Config) -> None:
-    """Print one row per pool and per family, then the clauses that were found broken."""
+    """Print one row per pool, allocator and family, then the clauses that were found broken."""
     made_with = environment(config)
     out.section("kv conformance", sep="=")
     out.write_line(", ".join(f"{name} {value}" for name, value in made_with.items()))
-    pools, families = report.of("pool"), report.of("family")
-    if pools:
-        _table(out, _POOL_HEAD, [_pool_row(name, of) for name, of in pools.items()])
-    if families:
-        _table(out, _FAMILY_HEAD, [_family_row(name, of) for name, of in families.items()])
-    for outcomes in (*pools.values(), *families.values()):
+    every: list[list[Outcome]] = []
+    for subject, head, row in _TABLES:
+        found = report.of(subject)
+        if found:
+            _table(out, head, [row(name, of) for name, of in found.items()])
+            every += found.values()
+    for outcomes in every:
+        _undefined(out, outcomes)
+    for outcomes in every:
         _broken(out, outcomes)
 
 
 def _pool_row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    return _row(name, outcomes, sum(o.rows for o in outcomes))
+
+
+def _allocator_row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    return _row(name, outcomes, sum(o.ids for o in outcomes))
+
+
+def _row(name: str, outcomes: Sequence[Outcome], moved: int) -> tuple[str, ...]:
     passed = sum(o.status == "passed" for o in outcomes)
     return (
         name,
         f"{passed}/{len(outcomes)}",
         str(sum(o.programs for o in outcomes)),
         str(sum(o.reloads for o in outcomes)),
-        str(sum(o.rows for o in outcomes)),
+        str(moved),
         _count(outcomes, "known"),
         ",".join(outcomes[0].lacks) or "-",
         _count(outcomes, "failed"),
@@ -52,6 +68,19 @@ def _family_row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
         _count(outcomes, "known"),
         _count(outcomes, "failed"),
     )
+
+
+_TABLES: tuple[tuple[Subject, tuple[str, ...], Row], ...] = (
+    ("pool", _POOL_HEAD, _pool_row),
+    ("allocator", _ALLOCATOR_HEAD, _allocator_row),
+    ("family", _FAMILY_HEAD, _family_row),
+)
+
+
+def _undefined(out: pytest.TerminalReporter, outcomes: Sequence[Outcome]) -> None:
+    """Each clause that is switched off, and why."""
+    for clause, reason in outcomes[0].undefined.items():
+        out.write_line(f"{outcomes[0].name}: {clause} is undefined ({reason})")
 
 
 def _count(outcomes: Sequence[Outcome], status: str) -> str:

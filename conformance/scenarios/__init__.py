@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from conformance.allocator import Allocator
 from conformance.geometry import Geometry, geometries
-from conformance.index_sets import Draw, draw_index
+from conformance.index_sets import Draw
 from conformance.pool import Pool
 from conformance.programs import Program
 from conformance.scenarios.allocations import allocations, double_free, duplicate_free, foreign_free
@@ -75,6 +75,7 @@ __all__ = [
     "state_zeroed",
     "two_copies",
     "unwanted_state",
+    "write_program",
     "wrong_dtype",
     "wrong_length",
 ]
@@ -94,7 +95,7 @@ def most_requests(scenario: Scenario) -> int:
 
 @st.composite
 def programs(
-    draw: Draw,
+    draw: st.DrawFn,
     pool: Pool,
     device: str,
     scenario: Scenario,
@@ -102,10 +103,22 @@ def programs(
     allocator: Allocator | None = None,
 ) -> tuple[Geometry, Program]:
     """A geometry, and a program of one or more requests of this scenario in one pool."""
+    return write_program(Draw.of(draw), pool, device, scenario, state, allocator)
+
+
+def write_program(
+    draw: Draw,
+    pool: Pool,
+    device: str,
+    scenario: Scenario,
+    state: StateUse = "any",
+    allocator: Allocator | None = None,
+) -> tuple[Geometry, Program]:
+    """A geometry and a program, as `draw` decides."""
     geometry = draw_geometry(draw, pool, device)
     script = Script(draw, pool, geometry, state, allocator)
-    scenario(script)
-    for _ in range(draw_index(draw, most_requests(scenario))):
+    for _ in range(1 + draw(most_requests(scenario))):
+        draw.apart()
         scenario(script)
     return geometry, Program(tuple(script.steps))
 
@@ -113,4 +126,4 @@ def programs(
 def draw_geometry(draw: Draw, pool: Pool, device: str) -> Geometry:
     """One of the pool's geometries; shrinks to the first."""
     options = geometries(pool, device)
-    return options[draw_index(draw, len(options))]
+    return options[draw(len(options))]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.allocator import Allocator
-from conformance.index_sets import draw_index, lengths
+from conformance.index_sets import lengths
 from conformance.programs import (
     BEGIN_GROUP,
     CLEAR,
@@ -54,7 +54,8 @@ class Allocations:
 
     def run(self) -> None:
         self._begin()
-        for _ in range(1 + draw_index(self.script.draw, TURNS)):
+        for _ in range(1 + self.script.draw(TURNS)):
+            self.script.draw.apart()
             turns = self._turns()
             turns[self._draw(len(turns))]()
         self._end()
@@ -94,9 +95,11 @@ class Allocations:
         self.alive[request] = self.alive.get(request, 0) + tokens
 
     def _exhaust(self) -> None:
-        """More than there is, by one or by many."""
-        tokens = self.size + 1 + self._draw(3) * self.page
-        self._step(Extend(self._new(), tokens=self._page_of_host(tokens)))
+        """More than is free, by one or by many; where pages are shared it may fit after all."""
+        request, free = self._new(), self.size - sum(map(self._whole_pages, self.alive.values()))
+        tokens = max(0, free) + 1 + self._draw(3) * self.page
+        self._step(Extend(request, tokens=self._page_of_host(tokens)))
+        self._step(Free((request,)))
 
     def _nothing(self) -> None:
         """A request without tokens."""
@@ -210,8 +213,9 @@ class Allocations:
 
     def _page_of_host(self, tokens: int) -> int:
         """Host memory is handed out by whole pages."""
-        if self.allocator.kind != "host":
-            return tokens
+        return self._whole_pages(tokens) if self.allocator.kind == "host" else tokens
+
+    def _whole_pages(self, tokens: int) -> int:
         return -(-tokens // self.page) * self.page
 
     def _new(self) -> str:
@@ -231,7 +235,7 @@ class Allocations:
         self.script.steps.append(step)
 
     def _draw(self, count: int) -> int:
-        return draw_index(self.script.draw, count) if count > 1 else 0
+        return self.script.draw(count)
 
 
 def allocations(s: Script) -> None:
@@ -254,7 +258,7 @@ def double_free(s: Script) -> None:
     """Ids that were freed are freed again."""
     episode = Allocations.of(s)
     episode._begin()
-    if draw_index(s.draw, 2):
+    if s.draw(2):
         episode._begin()
     episode._free()
     freed = s.steps[-1]
@@ -269,8 +273,10 @@ def duplicate_free(s: Script) -> None:
 
 
 def foreign_free(s: Script) -> None:
-    """Ids that nobody got: reserved, negative, or past the end."""
-    end = s.geometry.state_rows if Allocations.of(s).page == 1 else s.geometry.token_rows
+    """Ids that nobody got: negative, or past the end."""
+    assert s.allocator is not None
+    slots = s.allocator.kind == "slots"
+    end = s.geometry.state_rows if slots else s.geometry.token_rows
     values = (end + 300, -1, -end)
-    row = values[draw_index(s.draw, len(values))]
+    row = values[s.draw(len(values))]
     _illegal_free(s, Claim("bad", (row,)), Refuse(Free(("bad",))))

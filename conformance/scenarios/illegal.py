@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.index_sets import draw_index, draw_rows, draw_rows_like
+from conformance.index_sets import draw_rows, draw_rows_like
 from conformance.programs import PLAIN, Claim, Foreign, Form, Move, Offload, Refuse, Reload
 from conformance.scenarios.script import Scenario, Script
 from conformance.step_text import Rows
@@ -13,7 +13,7 @@ from conformance.step_text import Rows
 def _refusal(s: Script, illegal: Callable[[Rows], Rows], *, form: Form = PLAIN) -> None:
     rows, start = draw_rows(s.draw, s.space)
     write, copy = s.saved(rows)
-    if draw_index(s.draw, 2):
+    if s.draw(2):
         s.steps.append(Claim("bad", illegal(rows)))
         s.steps.append(Refuse(Offload("bad", "none", write.state, form=form)))
     else:
@@ -26,22 +26,22 @@ def _with(s: Script, value: int) -> Callable[[Rows], Rows]:
     """One id replaced by `value`."""
 
     def replaced(rows: Rows) -> Rows:
-        at = draw_index(s.draw, len(rows))
+        at = s.draw(len(rows))
         return (*rows[:at], value, *rows[at + 1 :])
 
     return replaced
 
 
 def out_of_range(s: Script) -> None:
-    _refusal(s, _with(s, s.geometry.token_rows + draw_index(s.draw, 300)))
+    _refusal(s, _with(s, s.geometry.token_rows + s.draw(300)))
 
 
 def negative(s: Script) -> None:
-    _refusal(s, _with(s, -1 - draw_index(s.draw, s.geometry.token_rows)))
+    _refusal(s, _with(s, -1 - s.draw(s.geometry.token_rows)))
 
 
 def reserved(s: Script) -> None:
-    _refusal(s, _with(s, draw_index(s.draw, s.geometry.page_size)))
+    _refusal(s, _with(s, s.draw(s.geometry.page_size)))
 
 
 def wrong_dtype(s: Script) -> None:
@@ -53,7 +53,7 @@ def wrong_length(s: Script) -> None:
     rows, start = draw_rows(s.draw, s.space)
     target = s.elsewhere(rows, start)
     write, copy = s.saved(rows)
-    keep = draw_index(s.draw, len(rows))
+    keep = s.draw(len(rows))
     s.steps.append(Refuse(Reload(copy, target[:keep], write.state)))
     s.reload(copy, target, write)
 
@@ -74,7 +74,7 @@ def unwanted_state(s: Script) -> None:
     rows, start = draw_rows(s.draw, s.space)
     write, copy = s.saved(rows)
     call = Offload(write.request, "none", 1), Reload(copy, rows, 1)
-    s.steps.append(Refuse(call[draw_index(s.draw, 2)]))
+    s.steps.append(Refuse(call[s.draw(2)]))
     s.reload(copy, s.elsewhere(rows, start), write)
 
 
@@ -92,18 +92,18 @@ def duplicate(s: Script) -> None:
     rows, start = draw_rows(s.draw, s.space)
     write, copy = s.saved(rows)
     target = s.elsewhere(rows, start)
-    if draw_index(s.draw, 2):
+    if s.draw(2):
         s.steps.append(Claim("bad", _doubled(s, rows)))
         s.steps.append(Refuse(Offload("bad", "none", write.state)))
     elif len(rows) > 1:
-        at = draw_index(s.draw, len(rows) - 1)
+        at = s.draw(len(rows) - 1)
         bad = (*target[: at + 1], target[at], *target[at + 2 :])
         s.steps.append(Refuse(Reload(copy, bad, write.state)))
     s.reload(copy, target, write)
 
 
 def _doubled(s: Script, rows: Rows) -> Rows:
-    return (*rows, rows[draw_index(s.draw, len(rows))])
+    return (*rows, rows[s.draw(len(rows))])
 
 
 def illegal_move(s: Script) -> None:
@@ -112,15 +112,15 @@ def illegal_move(s: Script) -> None:
     write, copy = s.saved(rows)
     end = s.geometry.token_rows
     bad = ((rows[0], rows[0]), (rows[0], end), (rows[0], -1), (rows[0], 0))
-    s.steps.append(Claim("bad", bad[draw_index(s.draw, len(bad))]))
-    sources, targets = ((0,), (1,)) if draw_index(s.draw, 2) else ((1,), (0,))
+    s.steps.append(Claim("bad", bad[s.draw(len(bad))]))
+    sources, targets = ((0,), (1,)) if s.draw(2) else ((1,), (0,))
     s.steps.append(Refuse(Move("bad", sources, targets)))
     s.reload(copy, s.elsewhere(rows, start), write)
 
 
 def refused_then_reloaded(s: Script) -> None:
     """A reload that is refused for any of these reasons, then the legal one."""
-    REFUSED_RELOADS[draw_index(s.draw, len(REFUSED_RELOADS))](s)
+    REFUSED_RELOADS[s.draw(len(REFUSED_RELOADS))](s)
 
 
 REFUSED_RELOADS: tuple[Scenario, ...] = (wrong_length, out_of_range, reserved)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-from conformance.index_sets import SHAPES, arrange, draw_index, lengths
+from conformance.index_sets import SHAPES, arrange, lengths
 from conformance.programs import (
     Extend,
     Free,
@@ -53,26 +54,24 @@ class Episode:
 
     def run(self) -> None:
         self._begin()
-        for _ in range(1 + draw_index(self.script.draw, TURNS)):
+        for _ in range(1 + self.script.draw(TURNS)):
+            self.script.draw.apart()
             turns = self._turns()
             turns[self._draw(len(turns))]()
         self._end()
 
     def _turns(self) -> list[Callable[[], None]]:
         """What can be done now; the first is what programs shrink to."""
-        turns: list[Callable[[], None]] = []
-        if self.alive:
-            turns.append(self._retract)
-        if self.saved:
-            turns.append(self._resume)
+        turns: list[Callable[[], None]] = [partial(self._retract, r) for r in self.alive]
+        turns += [partial(self._resume, copy) for copy in self.saved]
         if self.free and self._can_begin():
-            turns += [self._begin, self._begin]
-        if self.alive and self.free:
-            turns += [self._extend, self._decode]
-        if self.alive:
-            turns += [self._fork, self._free]
-        if self.script.can("move") and any(len(request.rows) > 1 for request in self.alive):
-            turns.append(self._move)
+            turns += [self._begin] * (1 + len(self.alive))
+        for request in self.alive:
+            turns += [partial(self._fork, request), partial(self._free, request)]
+            if self.free:
+                turns += [partial(self._extend, request), partial(self._extend, request, 1)]
+            if self.script.can("move") and len(request.rows) > 1:
+                turns.append(partial(self._move, request))
         return turns or [self._overwrite]
 
     # -- turns -------------------------------------------------------------------------
@@ -88,8 +87,8 @@ class Episode:
         self.alive.append(request)
         self.script.steps.append(Write(request.name, request.rows, request.state))
 
-    def _extend(self, tokens: int = 0) -> None:
-        request = self._one_alive()
+    def _extend(self, request: _Request, tokens: int = 0) -> None:
+        """By `tokens`: one is decoding, 0 is any number."""
         spare = -len(request.rows) % self.script.space.block
         most = spare + len(self.free) * self.script.space.block
         options = lengths(self.script.geometry, most)
@@ -97,39 +96,27 @@ class Episode:
         request.rows += rows
         self.script.steps.append(Extend(request.name, rows))
 
-    def _decode(self) -> None:
-        self._extend(1)
-
-    def _retract(self) -> None:
-        request = self._one_alive()
+    def _retract(self, request: _Request) -> None:
         self.alive.remove(request)
         self._give_back(request)
         self.script.steps.append(Retract(request.name, self._save(request)))
 
-    def _fork(self) -> None:
+    def _fork(self, request: _Request) -> None:
         """A copy of a request that stays alive."""
-        request = self._one_alive()
         copy = self._save(_Request(f"r{self.requests}", request.rows, request.state))
         self.requests += 1
         self.script.steps.append(Offload(request.name, copy, request.state))
 
-    def _free(self) -> None:
-        request = self._one_alive()
+    def _free(self, request: _Request) -> None:
         self.alive.remove(request)
         self._give_back(request)
         self.script.steps.append(Free((request.name,)))
 
-    def _move(self) -> None:
-        movable = [request for request in self.alive if len(request.rows) > 1]
-        request = movable[self._draw(len(movable))]
+    def _move(self, request: _Request) -> None:
         sources, targets = positions(self.script, len(request.rows))
         self.script.steps.append(Move(request.name, sources, targets))
 
-    def _resume(self) -> None:
-        copies = list(self.saved)
-        self._resume_copy(copies[self._draw(len(copies))])
-
-    def _resume_copy(self, copy: str) -> None:
+    def _resume(self, copy: str) -> None:
         """Into any free rows, where there are enough; the copy is done with."""
         request = self.saved[copy]
         if not self._fits(request):
@@ -145,25 +132,26 @@ class Episode:
     def _overwrite(self) -> None:
         self.script.overwrite()
 
-    # -- the end: another request fills the pool before the last one resumes ------------
+    # -- the end: another request fills the pool before each one resumes ----------------
 
     def _end(self) -> None:
         if not self.saved:
             if not self.alive:
                 self._begin()
-            self._retract()
-        copy = next(reversed(self.saved))
-        for request in self.alive[:]:
-            if self._fits(self.saved[copy]):
-                break
-            self.alive.remove(request)
-            self._give_back(request)
-            self.script.steps.append(Free((request.name,)))
-        filler = _Request(f"r{self.requests}", self._all_free(), None)
-        self._add(filler)
-        self.alive.remove(filler)
-        self.script.steps.append(Free((filler.name,)))
-        self._resume_copy(copy)
+            self._retract(self.alive[0])
+        for copy in list(self.saved):
+            for request in self.alive[:]:
+                if not self._fits(self.saved[copy]):
+                    self._free(request)
+            self._fill()
+            self._resume(copy)
+
+    def _fill(self) -> None:
+        """A request takes every free row, and a state, and goes."""
+        state = self.free_states[0] if self.free_states else None
+        filler = f"r{self.requests}"
+        self.requests += 1
+        self.script.steps += [Write(filler, self._all_free(), state), Free((filler,))]
 
     # -- rows and states ---------------------------------------------------------------
 
@@ -187,9 +175,8 @@ class Episode:
         """Rows for `tokens` tokens out of what is free, in any arrangement."""
         space = self.script.space
         count = -(-tokens // space.block)
-        seeds = 4 * space.blocks
-        shape, seed = divmod(self._draw(len(SHAPES) * seeds), seeds)
-        picked = arrange(SHAPES[shape], len(self.free), count, seed)
+        shape = SHAPES[self._draw(len(SHAPES))]
+        picked = arrange(shape, len(self.free), count, self._draw(4 * space.blocks))
         blocks = tuple(self.free[at] for at in picked)
         self.free = [block for block in self.free if block not in blocks]
         return space.rows(blocks, 0, tokens)
@@ -219,11 +206,8 @@ class Episode:
         self.saved[name] = request
         return name
 
-    def _one_alive(self) -> _Request:
-        return self.alive[self._draw(len(self.alive))]
-
     def _draw(self, count: int) -> int:
-        return draw_index(self.script.draw, count) if count > 1 else 0
+        return self.script.draw(count)
 
 
 def lives(s: Script) -> None:

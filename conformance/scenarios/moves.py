@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.index_sets import draw_index, draw_rows, draw_rows_like
+from conformance.index_sets import draw_rows, draw_rows_like
 from conformance.programs import CopyState, Extend, Move, ZeroState
 from conformance.scenarios.script import Script
 from conformance.step_text import Rows
@@ -11,9 +11,9 @@ from conformance.step_text import Rows
 def positions(s: Script, tokens: int) -> tuple[Rows, Rows]:
     """Source and target positions of a move within a request of `tokens` tokens: sources
     behind their targets, side by side or with gaps, as accepted draft tokens lie."""
-    count = 1 + draw_index(s.draw, tokens // 2)
+    count = 1 + s.draw(tokens // 2)
     spare = tokens - 2 * count
-    first, gap = divmod(draw_index(s.draw, 2 * (spare + 1)), 2)
+    first, gap = divmod(s.draw(2 * (spare + 1)), 2)
     behind = first + count
     room = tokens - behind
     step = 1 + gap if count + (count - 1) * gap <= room else 1
@@ -31,9 +31,10 @@ def moved(s: Script) -> None:
     if len(rows) > 1:
         sources, targets = positions(s, len(rows))
         s.steps.append(Move(write.request, sources, targets))
-    copy = s.offload(write)
-    s.overwrite()
-    s.reload(copy, s.elsewhere(rows, start), write)
+    if s.can("offload"):
+        copy = s.offload(write)
+        s.overwrite()
+        s.reload(copy, s.elsewhere(rows, start), write)
 
 
 def state_copied(s: Script) -> None:
@@ -41,9 +42,10 @@ def state_copied(s: Script) -> None:
     rows, _ = draw_rows(s.draw, s.space)
     write = s.write(rows)
     source = write.state or s.other_state()
-    target = 1 + draw_index(s.draw, s.geometry.state_size - 1)
-    target += target >= source
-    s.steps.append(CopyState(source, target))
+    if s.geometry.state_size > 1:
+        target = 1 + s.draw(s.geometry.state_size - 1)
+        target += target >= source
+        s.steps.append(CopyState(source, target))
     s.steps.append(Extend(write.request, ()))
     s.round_trip(write, rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.index_sets import draw_index, draw_rows, draw_rows_like
+from conformance.index_sets import draw_rows, draw_rows_like
 from conformance.programs import Reload, Scribble
 from conformance.scenarios.script import Scenario, Script
 
@@ -47,7 +47,7 @@ def repeated(s: Script) -> None:
 def two_copies(s: Script) -> None:
     """Two requests that used the same or other rows, both copies alive, reloaded in turn."""
     rows, start = draw_rows(s.draw, s.space)
-    again = rows if draw_index(s.draw, 2) else s.elsewhere(rows, start)
+    again = rows if s.draw(2) else s.elsewhere(rows, start)
     older = s.write(rows)
     older_copy = s.offload(older)
     newer = s.write(again)
@@ -66,7 +66,7 @@ def split(s: Script) -> None:
         other_rows(s)
         return
     target = s.elsewhere(rows, start)
-    at = 1 + draw_index(s.draw, len(rows) - 1)
+    at = 1 + s.draw(len(rows) - 1)
     write = s.write(rows)
     head = s.offload(write, part=(0, at))
     tail = s.offload(replace(write, state=None), part=(at, len(rows)))
@@ -110,4 +110,4 @@ ALL: tuple[Scenario, ...] = (
 
 def anything(s: Script) -> None:
     """Any of the scenarios."""
-    ALL[draw_index(s.draw, len(ALL))](s)
+    ALL[s.draw(len(ALL))](s)

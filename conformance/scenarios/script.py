@@ -12,7 +12,6 @@ from conformance.index_sets import (
     Draw,
     Space,
     draw_form,
-    draw_index,
     draw_rows_like,
     draw_state,
 )
@@ -56,7 +55,7 @@ class Script:
         if self.state == "always":
             return self.other_state()
         size = self.geometry.state_size
-        drawn = draw_index(self.draw, size + 1 + size // 2)
+        drawn = self.draw(size + 1 + size // 2)
         return None if drawn == 0 or drawn > size else drawn
 
     def forms(self) -> tuple[Form, Form]:

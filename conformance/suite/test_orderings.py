@@ -31,4 +31,4 @@ def test_move_carries_companions(kv_case: Case, data: DataObject) -> None:
 
 @for_each_program
 def test_move_leaves_other_rows_alone(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.lives)
+    kv_case.check(data, scenarios.moved)

@@ -1,17 +1,21 @@
-"""False alarms: many programs on the correct pools, with fresh seeds. There must be none.
+"""False alarms: many programs on the correct pools and allocators, with fresh seeds. There
+must be none.
 
-    python benchmarks/soak.py [--examples 20000] [--seed N] [--family NAME]
+    python benchmarks/soak.py [--programs 10000] [--seed N] [--family NAME] [--processes N]
 
-Every check that a family has takes an equal share of the examples.
+Every scenario that a family is checked with takes an equal share of the programs.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
@@ -19,33 +23,47 @@ import torch  # noqa: E402
 from hypothesis import given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from conformance import Pool  # noqa: E402
+from conformance import Allocator, Family, Pool, scenarios  # noqa: E402
 from conformance.case import Case  # noqa: E402
 from conformance.contract import find_clause  # noqa: E402
-from conformance.runner import Tally  # noqa: E402
-from conformance.scenarios import ALL, REFUSALS, Scenario, empty, state_mismatch, unwanted_state  # noqa: E402
+from conformance.scenarios import ALL, ALLOCATIONS, LIVES, REFUSALS, Scenario  # noqa: E402
+from conformance.suite.checks import quiet  # noqa: E402
+from conformance.troubles import Tally  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402
 
-
-def scenarios_of(pool: Pool) -> list[Scenario]:
-    """Every scenario that a pool of this kind is checked with."""
-    foreign = unwanted_state if pool.has_state else state_mismatch
-    return [s for s in (*ALL, empty, *REFUSALS) if s is not foreign]
+SUBJECTS: dict[str, Pool | Allocator] = {
+    entry.name: entry for entry in kv_pools() if not isinstance(entry, Family)
+}
 
 
-def soak(pool: Pool, examples: int, first_seed: int) -> Tally:
-    """Run `examples` programs; the first violation is raised."""
-    total, share = Tally(), scenarios_of(pool)
+def scenarios_of(entry: Pool | Allocator) -> list[Scenario]:
+    """Every scenario that `entry` is checked with."""
+    if isinstance(entry, Allocator):
+        return list(ALLOCATIONS)
+    for_state = (scenarios.state_copied, scenarios.state_zeroed, scenarios.state_mismatch)
+    others = (scenarios.unwanted_state,) if entry.has_state else for_state
+    return [s for s in (*ALL, *LIVES, scenarios.empty, *REFUSALS) if s not in others]
+
+
+def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float]:
+    """Run `programs` programs of one family; the first violation is raised."""
+    torch.set_num_threads(1)
+    gc.freeze()
+    entry, total, begin = SUBJECTS[name], Tally(), time.perf_counter()
+    pool = entry.pool if isinstance(entry, Allocator) else entry
+    allocator = entry if isinstance(entry, Allocator) else None
+    share = scenarios_of(entry)
     for number, scenario in enumerate(share):
-        case = Case(pool, find_clause("every_verb_works"), "cpu", "strict", 1)
-        run_check(case, scenario, -(-examples // len(share)), first_seed + number)
+        clause = find_clause("every_verb_works")
+        case = Case(pool, clause, "cpu", "strict", 1, allocator=allocator)
+        run_check(case, scenario, -(-programs // len(share)), first_seed + number)
         total.add(case.tally)
-    return total
+    return name, total, time.perf_counter() - begin
 
 
-def run_check(case: Case, scenario: Scenario, examples: int, with_seed: int) -> None:
+def run_check(case: Case, scenario: Scenario, programs: int, with_seed: int) -> None:
     @seed(with_seed)
-    @settings(max_examples=examples, deadline=None, database=None)
+    @quiet(settings(max_examples=programs, database=None))
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         case.check(data, scenario)
@@ -55,24 +73,27 @@ def run_check(case: Case, scenario: Scenario, examples: int, with_seed: int) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=int, default=20_000)
+    parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--family")
+    parser.add_argument("--family", choices=SUBJECTS)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    gc.freeze()
     print(f"seed {options.seed}")
-    print(f"{'family':<8}  {'programs':>8}  {'reloads':>8}  {'rows moved':>10}  {'seconds':>7}")
-    for pool in kv_pools():
-        if isinstance(pool, Pool) and options.family in (None, pool.name):
-            begin = time.perf_counter()
-            tally = soak(pool, options.examples, options.seed)
-            seconds = time.perf_counter() - begin
-            print(
-                f"{pool.name:<8}  {tally.programs:8}  {tally.reloads:8}  {tally.rows:10}"
-                f"  {seconds:7.0f}",
-                flush=True,
-            )
+    head = ("family", "programs", "reloads", "rows moved", "ids handed out", "seconds")
+    print("{:<14}  {:>8}  {:>8}  {:>10}  {:>14}  {:>7}".format(*head))
+    names = [options.family] if options.family else list(SUBJECTS)
+    total = 0
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
+        jobs = [
+            processes.submit(soak, name, options.programs, options.seed + 1000 * at)
+            for at, name in enumerate(names)
+        ]
+        for job in jobs:
+            name, t, seconds = job.result()
+            row = (name, t.programs, t.reloads, t.rows, t.ids, seconds)
+            print("{:<14}  {:8}  {:8}  {:10}  {:14}  {:7.0f}".format(*row), flush=True)
+            total += t.programs
+    print(f"{total} programs, none failed")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from conformance.allocator import Allocator
+from conformance.blame import explain
 from conformance.contract import Clause, Level, applies, find_clause
 from conformance.diagnosis import diagnose, smallest
 from conformance.geometry import Geometry, parse_geometry
-from conformance.isolation import Announce, Work, in_child, unheard
+from conformance.isolation import Announce, carry_out
 from conformance.known import Known
 from conformance.pool import Pool
 from conformance.probe import Watch
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DataObject, SearchStrategy
 
     from conformance.journal.running import Journal
-
-
-def _here(work: Work, on_trouble: OnTrouble) -> Tally:
-    return work(on_trouble, unheard)
 
 
 Strategy = tuple[str, str, StateUse]
@@ -120,18 +117,27 @@ class Case:
             return run(self.pool, geometry, program, on_trouble, self.allocator, announce)
 
         with watch:
-            self.tally.add((in_child if self.declared.isolated else _here)(work, on_trouble))
+            self.tally.add(carry_out(work, on_trouble, isolated=self.declared.isolated))
 
     def _judge(self, geometry: Geometry, program: Program, trouble: Trouble) -> None:
-        clause = diagnose(self.pool, geometry, program, trouble)
-        if not applies(find_clause(clause), level=self.level, version=self.version):
-            return
-        if clause in self.declared.undefined:
+        if self.allocator is None:
+            clause = diagnose(self.pool, geometry, program, trouble)
+        else:
+            clause, program, trouble = explain(
+                self.allocator, geometry, program, trouble, self._binds
+            )
+        if not self._binds(clause):
             return
         if clause in self.declared.known and clause != self.clause.id:
             self.tally.known += 1
             return
-        program, trouble = smallest(self.pool, geometry, program, trouble)
+        if self.allocator is None:
+            program, trouble = smallest(self.pool, geometry, program, trouble)
         subject: Literal["pool", "allocator"] = "allocator" if self.allocator else "pool"
         finding = Finding(self.name, geometry, program, trouble.step, trouble.what, subject)
         raise finding.violation(clause, f"test_{self.clause.id}")
+
+    def _binds(self, clause: str) -> bool:
+        """Whether what is checked is held to this clause."""
+        is_on = applies(find_clause(clause), level=self.level, version=self.version)
+        return is_on and clause not in self.declared.undefined

@@ -186,8 +186,9 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_T
     block = geometry.page_size if pool.ids == "page" else 1
     length = min(len(rows), geometry.size - block - start)
     if length > 0:
-        first, last = _run(geometry, start, length), _last_run(geometry, start, length, block)
-        yield "any_rows_in_any_order", [at(first, last)]
+        first, next_ = (_run(geometry, at, length) for at in (start, start + block))
+        last = _last_run(geometry, start, length, block)
+        yield "any_rows_in_any_order", [at(first, last), at(first, next_)]
     if target != rows:
         yield "reload_restores_other_rows", [at(rows, rows), at(target, target)]
 

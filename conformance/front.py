@@ -57,7 +57,6 @@ class Front:
     lent: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     passed: list[Tensor] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
-    scribbled: bool = False
 
     @classmethod
     def before(cls, declared: Allocator, run: Run) -> Front:
@@ -182,10 +181,13 @@ class Front:
 
     def _free(self, requests: tuple[str, ...], start: int) -> str:
         ids = [i for request in requests for i in self.ledger.requests[request][start:]]
-        shared = any(self.ledger.owners[i] > 1 for i in ids)
-        blame = "shared_ids_outlive_one_owner" if shared else "ids_are_conserved"
+        blame = "ids_are_conserved"
         if not ids:
             blame = "freeing_nothing_is_legal"
+        elif self.ledger.shared.intersection(ids):
+            blame = "shared_ids_outlive_one_owner"
+        elif self.ledger.left.intersection(ids):
+            blame = "mapping_dies_with_its_page"
         self._must(blame, lambda: self.adapter.free(self.made, self._ids(ids)))
         self.ledger.free(requests, start)
         for request in requests:
@@ -221,7 +223,6 @@ class Front:
             blame = "translation_follows_compaction"
             self._compact(blame)
         elif step == SCRIBBLE_IDS:
-            self.scribbled = True
             for tensor in (*self.passed, *(ids for ids, _ in self.lent)):
                 tensor.fill_(_GARBAGE)
             self.passed, self.lent = [], []
@@ -299,5 +300,5 @@ class Front:
     def _broken(self, clause: str, what: str) -> None:
         """The ids are not what they must be. Where the caller has overwritten its tensors,
         the allocator had kept one of them: programs without that show all other faults."""
-        self.run.broken("ids_keep_their_values" if self.scribbled else clause, what)
+        self.run.broken(clause, what)
         raise StopProgram

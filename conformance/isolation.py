@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from collections.abc import Callable
@@ -19,6 +20,11 @@ def unheard(step: int, clause: str) -> None:
 
 
 Work = Callable[[OnTrouble, Announce], Tally]
+
+
+def carry_out(work: Work, on_trouble: OnTrouble, *, isolated: bool) -> Tally:
+    """Run `work` here, or in a process of its own."""
+    return in_child(work, on_trouble) if isolated else work(on_trouble, unheard)
 
 
 def in_child(work: Work, on_trouble: OnTrouble) -> Tally:
@@ -56,6 +62,7 @@ def _work_and_exit(work: Work, parent: Connection) -> None:
         troubles.append(trouble)
         raise StopProgram
 
+    faulthandler.disable()  # a crash is told as a failure; its traceback here is noise
     try:
         tally = work(first, lambda step, clause: parent.send(("at", (step, clause))))
         parent.send(("done", (troubles, tally)))

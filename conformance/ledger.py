@@ -19,8 +19,9 @@ class Ledger:
     """Owners of every id, beside an allocator.
 
     Ids lie in `first .. end - 1`; pages of `page_size` ids are free or in use as a whole.
-    `totals` is what was free at first in each id space. `pending` are the ids whose last
-    owner freed them in the free group that is open.
+    `totals` is what was free at first in each id space. `shared` are the ids that have had
+    two owners since they were handed out, `left` those that the window has left, `pending`
+    those whose last owner freed them in the free group that is open.
     """
 
     first: int
@@ -30,6 +31,7 @@ class Ledger:
     owners: Counter[int] = field(default_factory=Counter)
     requests: dict[str, Ids] = field(default_factory=dict)
     gone: dict[str, Ids] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)
     left: set[int] = field(default_factory=set)
     pending: Counter[int] | None = None
 
@@ -85,6 +87,7 @@ class Ledger:
         self.requests.setdefault(request, []).extend(ids)
         self.owners.update(ids)
         self.left.difference_update(ids)
+        self.shared.difference_update(ids)
 
     def share(self, request: str, new: str, tokens: int) -> Ids:
         """The first `tokens` ids of `request`, now owned by `new` too."""
@@ -95,6 +98,7 @@ class Ledger:
     def hand_out_again(self, request: str, ids: Ids) -> None:
         self.requests[request] = list(ids)
         self.owners.update(ids)
+        self.shared.update(ids)
 
     def free(self, requests: Sequence[str], start: int) -> None:
         """These requests give up their ids from position `start` on."""
@@ -112,7 +116,8 @@ class Ledger:
 
     def clear(self) -> None:
         self.gone |= self.requests
-        self.requests, self.owners, self.left, self.pending = {}, Counter(), set(), None
+        self.requests, self.owners, self.pending = {}, Counter(), None
+        self.shared, self.left = set(), set()
 
     def problems(
         self, available: Mapping[str, int], mapping: Tensor | None, blame: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from conformance.allocator import Allocator
@@ -62,7 +62,7 @@ class Allocations:
 
     def _turns(self) -> list[Callable[[], None]]:
         """What can be done now; the first is what programs shrink to."""
-        turns: list[Callable[[], None]] = [self._begin]
+        turns: list[Callable[[], None]] = [self._begin] * 2
         if self.alive:
             turns += [self._free, self._extend, self._decode, self._free_tail]
         turns += [self._exhaust, self._nothing, self._clear, self._scribble]
@@ -71,10 +71,10 @@ class Allocations:
             turns += [self._resume] if self.saved else []
         if "groups" in self.allocator.offers and self.alive:
             turns += [self._group, self._group]
-        if "sharing" in self.allocator.offers and self.alive:
-            turns += [self._share, self._share]
-        if "window" in self.allocator.offers and set(self.alive) - self.shared:
-            turns += [self._slide, self._slide]
+        if "sharing" in self.allocator.offers and self._with_pages(self.slid):
+            turns += [self._share] * 3
+        if "window" in self.allocator.offers and self._with_pages(self.shared):
+            turns += [self._slide] * 3
         if "virtual" in self.allocator.offers:
             turns += [self._compact]
         return turns
@@ -139,27 +139,24 @@ class Allocations:
 
     def _share(self) -> None:
         """A second request begins with the first pages of another."""
-        request = self._one()
+        request = self._one(self._with_pages(self.slid))
         pages = self.alive[request] // self.page
-        if pages and request not in self.slid:
-            tokens, new = self.page * (1 + self._draw(pages)), self._new()
-            self._step(Share(request, new, tokens))
-            self.alive[new] = tokens
-            self.shared |= {request, new}
+        tokens, new = self.page * (1 + self._draw(pages)), self._new()
+        self._step(Share(request, new, tokens))
+        self.alive[new] = tokens
+        self.shared |= {request, new}
 
     def _slide(self) -> None:
         """The window leaves the next pages behind, at once or, the last one, in two parts."""
-        own = [request for request in self.alive if request not in self.shared]
-        request = own[self._draw(len(own))]
+        request = self._one(self._with_pages(self.shared))
         start = self.slid.get(request, 0)
         pages = (self.alive[request] - start) // self.page
-        if pages > 0:
-            stop = start + self.page * (1 + self._draw(pages))
-            middle = stop - self._draw(self.page)
-            self._step(Slide(request, start, middle))
-            if middle < stop:
-                self._step(Slide(request, middle, stop))
-            self.slid[request] = stop
+        stop = start + self.page * (1 + self._draw(pages))
+        middle = stop - self._draw(self.page)
+        self._step(Slide(request, start, middle))
+        if middle < stop:
+            self._step(Slide(request, middle, stop))
+        self.slid[request] = stop
 
     def _clear(self) -> None:
         self._step(CLEAR)
@@ -187,23 +184,27 @@ class Allocations:
         self.alive[request] = tokens
         self._step(Resume(request, copy))
 
-    # -- the end: everybody goes, and one request gets everything ------------------------
+    # -- the end: everybody goes or is cleared away, and one request gets everything ------
 
     def _end(self) -> None:
         if "offload" in self.allocator.offers:
             self._come_back()
+        if self._draw(4) == 3:
+            self._clear()
         while self.alive:
             self._free()
         self._grow(self._new(), self.size)
 
     def _come_back(self) -> None:
-        """A request is retracted, another fills its rows, and it resumes in others."""
+        """A request is retracted, another fills its rows, it resumes in others, and one more
+        comes."""
         if not self.alive:
             self._begin()
         self._retract()
         filler = self._new()
         self._grow(filler, self.page)
         self._resume()
+        self._begin()
 
     # -- drawing -----------------------------------------------------------------------
 
@@ -222,9 +223,17 @@ class Allocations:
         self.requests += 1
         return f"r{self.requests - 1}"
 
-    def _one(self) -> str:
-        alive = list(self.alive)
+    def _one(self, among: Sequence[str] = ()) -> str:
+        alive = among or list(self.alive)
         return alive[self._draw(len(alive))]
+
+    def _with_pages(self, without: Collection[str]) -> list[str]:
+        """Requests that have a whole page in the window, but those of `without`."""
+        return [
+            request
+            for request, tokens in self.alive.items()
+            if tokens - self.slid.get(request, 0) >= self.page and request not in without
+        ]
 
     def _forget(self, request: str) -> None:
         del self.alive[request]

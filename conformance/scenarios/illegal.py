@@ -107,9 +107,13 @@ def _doubled(s: Script, rows: Rows) -> Rows:
 
 
 def illegal_move(s: Script) -> None:
-    """A target that is a source, one twice, or one that is no row."""
+    """After a legal move, a target that is a source, or one that is no row."""
     rows, start = draw_rows(s.draw, s.space)
+    if len(rows) == 1:
+        rows, start = draw_rows_like(s.draw, s.space, min(3, s.geometry.size), start=0), 0
     write, copy = s.saved(rows)
+    if len(rows) > 1:
+        s.steps.append(Move(write.request, (1,), (0,)))
     end = s.geometry.token_rows
     bad = ((rows[0], rows[0]), (rows[0], end), (rows[0], -1), (rows[0], 0))
     s.steps.append(Claim("bad", bad[s.draw(len(bad))]))

@@ -68,6 +68,16 @@ KEEPS_CALLERS_IDS = Known(
     "request table, until it ends; later releases take a copy; no public report",
     witness="extend r0 by 1; begin group; free r0; overwrite ids; end group; extend r1 by 5",
 )
+CRASHES = Known(
+    "the kernel reads past the end of the free list before the capacity is looked at",
+    witness="extend r0 by 20; extend r1 by 1",
+    link="https://github.com/sgl-project/sglang/issues/34399",
+)
+LEAKS_FULL_PAGE = Known(
+    "decoding takes a full page before it finds that no window page is free, and does not give "
+    "it back; the scheduler looks at both first; no public report",
+    witness="extend r0 by 16; extend r0 by 1",
+)
 ONLY_RAISES = Known("the override lacks req_pool_index, and only raises NotImplementedError")
 SUB_POOL = Known("a sub-pool that its owner alone calls, by position")
 
@@ -131,16 +141,25 @@ def fp4_moves() -> dict[str, Known]:
 
 
 def allocators(pools: dict[str, Pool]) -> list[Allocator]:
-    shared: dict[str, Any] = {"adapter": FRONT, "lacks": ["sharing"]}
+    token: dict[str, Any] = {"adapter": FRONT, "lacks": ["sharing"], "known": {}}
     if RELEASE < (0, 5, 23):
-        shared["known"] = {"ids_keep_their_values": KEEPS_CALLERS_IDS}
-    window = {"kind": "window", **shared}
+        token["known"] = {"ids_keep_their_values": KEEPS_CALLERS_IDS}
+    paged, paged_window = token, token | {"kind": "window"}
+    paged_window["known"] = token["known"] | {"exhaustion_changes_nothing": LEAKS_FULL_PAGE}
+    if RELEASE < (0, 5, 22):
+        crash = token["known"] | {"exhaustion_changes_nothing": CRASHES}
+        paged, paged_window = (
+            a | {"known": crash, "isolated": True} for a in (paged, paged_window)
+        )
+    window = token | {"kind": "window"}
     slots = {"kind": "slots", "adapter": FRONT, "lacks": ["sharing", "groups", "zeroing"]}
     return [
-        Allocator("token-ids", build.front, pools["mha"], **shared),
-        Allocator("paged-ids", build.front, pools["mha-page4"], **shared),
+        Allocator("token-ids", build.front, pools["mha"], **token),
+        Allocator("paged-ids", build.front, pools["mha-page4"], **paged),
         Allocator("window-ids", build.make_window_allocator, pools["swa"], **window),
-        Allocator("paged-window-ids", build.make_window_allocator, pools["swa-page4"], **window),
+        Allocator(
+            "paged-window-ids", build.make_window_allocator, pools["swa-page4"], **paged_window
+        ),
         Allocator("mamba-slots", build.make_slots, pools["hybrid"], **slots),
     ]
 

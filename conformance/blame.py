@@ -1,0 +1,126 @@
+"""Which clause a failing program of an allocator breaks.
+
+A step is blamed on what it does: the end of a free group, a free of shared ids. A fault of
+every free shows there too. So the program is tried again without that feature: if it still
+fails, the fault is a plainer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from conformance.allocator import Allocator
+from conformance.geometry import Geometry
+from conformance.isolation import Announce, carry_out
+from conformance.programs import (
+    BEGIN_GROUP,
+    CLEAR,
+    END_GROUP,
+    SCRIBBLE_IDS,
+    Extend,
+    Free,
+    Program,
+    Resume,
+    Retract,
+    Share,
+    Slide,
+    Step,
+)
+from conformance.runner import run
+from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
+
+Steps = tuple[Step, ...]
+
+
+def explain(
+    allocator: Allocator,
+    geometry: Geometry,
+    program: Program,
+    trouble: Trouble,
+    binds: Callable[[str], bool],
+) -> tuple[str, Program, Trouble]:
+    """The clause that `trouble`, met in `program`, breaks, and the plainest program found that
+    shows it. `binds` says which clauses this allocator is held to."""
+    steps, clause = program.steps[: trouble.step + 1], clause_of(trouble)
+    if not binds(clause):
+        return clause, program, trouble
+    while (feature := _feature(clause, steps)) is not None:
+        named, fewer = feature
+        troubles = [_first_trouble(allocator, geometry, without, binds) for without in fewer]
+        at = next((at for at, found in enumerate(troubles) if found is not None), None)
+        if at is None:
+            clause = named
+            break
+        found = troubles[at]
+        assert found is not None
+        steps, trouble, clause = fewer[at][: found.step + 1], found, clause_of(found)
+    return clause, Program(steps), trouble
+
+
+def clause_of(trouble: Trouble) -> str:
+    """A reload through the allocator that goes wrong has not reached the pool as it should."""
+    return trouble.clause if trouble.kind == "clause" else "allocator_forwards_the_verbs"
+
+
+def _feature(clause: str, steps: Steps) -> tuple[str, list[Steps]] | None:
+    """The feature of `steps` on which `clause` may be blamed wrongly: the clause that is
+    broken if it takes the feature, and the steps without it."""
+    if SCRIBBLE_IDS in steps:
+        return "ids_keep_their_values", [_drop(steps, SCRIBBLE_IDS)]
+    if clause == "clear_resets_everything" and CLEAR in steps:
+        return clause, [_freed_one_by_one(steps)]
+    if clause == "free_groups_free_at_the_end" and BEGIN_GROUP in steps:
+        return clause, [_drop(steps, BEGIN_GROUP, END_GROUP)]
+    shares = [step for step in steps if isinstance(step, Share)]
+    if clause == "shared_ids_outlive_one_owner" and shares:
+        return clause, [_drop(steps, *shares), tuple(map(_unshared, steps))]
+    slides = [step for step in steps if isinstance(step, Slide)]
+    if clause == "mapping_dies_with_its_page" and slides:
+        return clause, [_drop(steps, *slides)]
+    return None
+
+
+def _drop(steps: Steps, *dropped: Step) -> Steps:
+    return tuple(step for step in steps if step not in dropped)
+
+
+def _unshared(step: Step) -> Step:
+    return Extend(step.new, tokens=step.tokens) if isinstance(step, Share) else step
+
+
+def _freed_one_by_one(steps: Steps) -> Steps:
+    """Instead of each clear, every request frees its ids, and an open free group ends."""
+    alive, is_open, freed = dict[str, None](), False, list[Step]()
+    for step in steps:
+        match step:
+            case Extend(request) | Share(new=request) | Resume(request):
+                alive[request] = None
+            case Retract(request) | Free((request,), 0):
+                alive.pop(request, None)
+        if step == CLEAR:
+            freed += [Free((request,)) for request in alive]
+            freed += [END_GROUP] if is_open else []
+            alive, is_open = {}, False
+        else:
+            freed.append(step)
+            is_open = step == BEGIN_GROUP or (is_open and step != END_GROUP)
+    return tuple(freed)
+
+
+def _first_trouble(
+    allocator: Allocator, geometry: Geometry, steps: Steps, binds: Callable[[str], bool]
+) -> Trouble | None:
+    found: list[Trouble] = []
+
+    def on_trouble(trouble: Trouble) -> None:
+        if binds(clause_of(trouble)):
+            found.append(trouble)
+            raise StopProgram
+
+    def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
+        return run(allocator.pool, geometry, Program(steps), on_trouble, allocator, announce)
+
+    with suppress(StopProgram):
+        carry_out(work, on_trouble, isolated=allocator.isolated)
+    return found[0] if found else None

@@ -148,9 +148,8 @@ def allocators(pools: dict[str, Pool]) -> list[Allocator]:
     paged_window["known"] = token["known"] | {"exhaustion_changes_nothing": LEAKS_FULL_PAGE}
     if RELEASE < (0, 5, 22):
         crash = token["known"] | {"exhaustion_changes_nothing": CRASHES}
-        paged, paged_window = (
-            a | {"known": crash, "isolated": True} for a in (paged, paged_window)
-        )
+        paged = token | {"known": crash, "isolated": True}
+        paged_window["isolated"] = True
     window = token | {"kind": "window"}
     slots = {"kind": "slots", "adapter": FRONT, "lacks": ["sharing", "groups", "zeroing"]}
     return [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,10 @@ from torch import Tensor
 from conformance.buffers import Buffer, Unit
 from conformance.fingerprints import fingerprints
 from conformance.step_text import Rows
+
+Units = Literal["tokens", "pages", "runs"]
+"""What rows are counted in: tokens alone, pages too, or runs of pages that begin and end
+inside one."""
 
 NOBODY = "bytes of nobody"
 
@@ -138,11 +143,16 @@ class Model:
     paged: bool
     expected: list[Image] = field(default_factory=list)
     shards: list[list[int]] = field(default_factory=list)
+    units: Units = "tokens"
     log: list[Written | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.expected = [Image.of(buffer) for buffer in self.actual]
         self.shards = _shards(self.actual)
+        if self.paged:
+            self.units = "runs"
+        elif any(buffer.unit == "page" for buffer in self.actual):
+            self.units = "pages"
         self.overwrite()
 
     @property
@@ -151,7 +161,7 @@ class Model:
 
     def cells(self, rows: Rows, state: int | None) -> Cells:
         """The cells of the token ids `rows` and of one state id."""
-        return _cells(rows, state, self.page_size, self.paged, self.device)
+        return _cells(rows, state, self.page_size, self.units, self.device)
 
     def overwrite(self) -> None:
         """Fill every cell, in the pool and here, with bytes of nobody."""
@@ -333,20 +343,28 @@ def _shards(buffers: Sequence[Buffer]) -> list[list[int]]:
     return list(groups.values())
 
 
+@cache
+def _no_ids(device: torch.device) -> Tensor:
+    return torch.empty(0, dtype=torch.int64, device=device)
+
+
 @lru_cache(maxsize=4096)
 def _cells(
-    rows: Rows, state: int | None, page_size: int, paged: bool, device: torch.device
+    rows: Rows, state: int | None, page_size: int, units: Units, device: torch.device
 ) -> Cells:
     def ids(values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=device)
+        return torch.tensor(values, dtype=torch.int64, device=device) if values else none
 
+    none = _no_ids(device)
+    states = [] if state is None else [state]
+    if units == "tokens":
+        return Cells(ids(rows), none, ids(states), none, none)
     occupied = Counter(row // page_size for row in rows)
     pages = list(occupied)
     partial = [at for at, page in enumerate(pages) if occupied[page] < page_size]
     tail: Sequence[int] = ()
-    if paged and rows:
+    if units == "runs" and rows:
         tail = range(rows[-1] + 1, (pages[-1] + 1) * page_size)
-    states = [] if state is None else [state]
     return Cells(ids(rows), ids(pages), ids(states), ids(tail), ids(partial))
 
 

@@ -20,7 +20,7 @@ from conformance.scenarios.moves import positions
 from conformance.scenarios.script import Script
 from conformance.step_text import Rows
 
-TURNS = 8
+TURNS = 12
 """The most turns between an episode's first request and its end."""
 
 

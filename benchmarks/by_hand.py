@@ -3,7 +3,8 @@ compared after each call.
 
 It draws from `random`, makes the calls that the suite makes, and keeps what every row must
 hold in a second set of tensors. It knows nothing of clauses, of whose bytes a row holds, of
-diagnosis, or of shrinking.
+diagnosis, or of shrinking; where rows are not the ids (windows, shards, virtual ids) it takes
+what a reload or a move left there for right.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Layer:
     name: str
     rows: Tensor
     must: Tensor
+    located: bool
 
     def at(self, ids: Tensor) -> tuple[Tensor, ...]:
         """What to index `rows` with."""
@@ -66,7 +68,7 @@ class ByHand:
                 slots = (geometry.page_size,) if paged else ()
                 rows = tensor.view(len(tensor), *slots, -1).view(torch.uint8)
                 rows.random_(0, 256)
-                layers.append(Layer(name, rows, rows.clone()))
+                layers.append(Layer(name, rows, rows.clone(), _is_located(made, name)))
         return cls(made, geometry, layers)
 
     def run(self, program: Program) -> None:
@@ -124,10 +126,7 @@ class ByHand:
         assert all(map(torch.equal, bytes_[:half], bytes_[half:]))
         for layer, was in zip(self.layers, saved, strict=True):
             into = self.ids_in(layer, ids, state)
-            if len(into) == len(was):
-                layer.must[layer.at(into)] = was
-            else:  # only some of the tokens have a row here, and others had one
-                layer.must[into] = layer.rows[into]
+            layer.must[layer.at(into)] = layer.rows[into] if layer.located else was
         self.compare()
 
     def move(self, targets: list[int], sources: list[int]) -> None:
@@ -136,7 +135,7 @@ class ByHand:
         for layer in self.layers:
             source, target = self.ids_in(layer, from_, None), self.ids_in(layer, to, None)
             tokens = layer.rows.dim() == 3 or len(layer.rows) == self.geometry.token_rows
-            if tokens and len(source) == len(target):
+            if tokens and not layer.located:
                 layer.must[layer.at(target)] = layer.must[layer.at(source)]
             else:
                 layer.must.copy_(layer.rows)
@@ -154,15 +153,19 @@ class ByHand:
 
     def ids_in(self, layer: Layer, ids: Tensor, state: int | None) -> Tensor:
         """The rows of a layer that these tokens and this state have."""
-        if hasattr(self.pool, "locate"):
+        if layer.located:
             rows = self.pool.locate(layer.name, ids)
-            if rows is not None:
-                return rows[rows >= 0]
+            return rows[rows >= 0]
         if layer.rows.dim() == 3 or len(layer.rows) == self.geometry.token_rows:
             return ids
         if len(layer.rows) == self.geometry.page_rows:
             return torch.unique_consecutive(ids // self.geometry.page_size)
         return ids[:0] if state is None else torch.tensor([state])
+
+
+def _is_located(pool: Any, name: str) -> bool:
+    locate = getattr(pool, "locate", None)
+    return locate is not None and locate(name, torch.empty(0, dtype=torch.int64)) is not None
 
 
 def host_tensors(copy: Any) -> list[Tensor]:

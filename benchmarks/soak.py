@@ -26,7 +26,7 @@ from hypothesis import strategies as st  # noqa: E402
 from conformance import Allocator, Family, Pool, scenarios  # noqa: E402
 from conformance.case import Case  # noqa: E402
 from conformance.contract import find_clause  # noqa: E402
-from conformance.scenarios import ALL, ALLOCATIONS, LIVES, REFUSALS, Scenario  # noqa: E402
+from conformance.scenarios import ALL, ALLOCATIONS, LIVES, Scenario  # noqa: E402
 from conformance.suite.checks import quiet  # noqa: E402
 from conformance.troubles import Tally  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402
@@ -40,9 +40,9 @@ def scenarios_of(entry: Pool | Allocator) -> list[Scenario]:
     """Every scenario that `entry` is checked with."""
     if isinstance(entry, Allocator):
         return list(ALLOCATIONS)
-    for_state = (scenarios.state_copied, scenarios.state_zeroed, scenarios.state_mismatch)
-    others = (scenarios.unwanted_state,) if entry.has_state else for_state
-    return [s for s in (*ALL, *LIVES, scenarios.empty, *REFUSALS) if s not in others]
+    for_state = (scenarios.state_copied, scenarios.state_zeroed)
+    every = (*ALL, *LIVES, scenarios.empty, scenarios.refusals)
+    return [s for s in every if entry.has_state or s not in for_state]
 
 
 def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float]:

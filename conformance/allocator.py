@@ -66,9 +66,9 @@ class Allocator:
         if self.kind == "slots" and not self.pool.has_state:
             raise ValueError(f"{what}: kind 'slots' needs a pool with state")
         check_capabilities(what, self.lacks, ALLOCATOR_CAPABILITIES)
-        check_undefined(what, self.undefined)
+        check_undefined(what, self.undefined, "Allocator")
         for clause_id, entry in self.known.items():
-            check_known(what, clause_id, entry)
+            check_known(what, clause_id, entry, "Allocator")
         if self.level is not None:
             check_member(f"{what}: level", self.level, LEVELS)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from conformance.allocator import Allocator
+from conformance.fewest import Steps, fewest
 from conformance.geometry import Geometry
 from conformance.isolation import Announce, carry_out
 from conformance.programs import (
@@ -29,8 +31,6 @@ from conformance.programs import (
 )
 from conformance.runner import run
 from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
-
-Steps = tuple[Step, ...]
 
 
 def explain(
@@ -55,6 +55,15 @@ def explain(
         found = troubles[at]
         assert found is not None
         steps, trouble, clause = fewer[at][: found.step + 1], found, clause_of(found)
+
+    def same(steps: Steps) -> Trouble | None:
+        found = _first_trouble(allocator, geometry, steps, binds)
+        is_last = found is not None and found.step == len(steps) - 1
+        return found if found and is_last and clause_of(found) == clause_of(trouble) else None
+
+    if not allocator.isolated:
+        steps = fewest(steps, lambda steps: same(steps) is not None)
+        trouble = same(steps) or trouble
     return clause, Program(steps), trouble
 
 
@@ -74,7 +83,7 @@ def _feature(clause: str, steps: Steps) -> tuple[str, list[Steps]] | None:
         return clause, [_drop(steps, BEGIN_GROUP, END_GROUP)]
     shares = [step for step in steps if isinstance(step, Share)]
     if clause == "shared_ids_outlive_one_owner" and shares:
-        return clause, [_drop(steps, *shares), tuple(map(_unshared, steps))]
+        return clause, [_merged(steps), _drop(steps, *shares)]
     slides = [step for step in steps if isinstance(step, Slide)]
     if clause == "mapping_dies_with_its_page" and slides:
         return clause, [_drop(steps, *slides)]
@@ -85,8 +94,27 @@ def _drop(steps: Steps, *dropped: Step) -> Steps:
     return tuple(step for step in steps if step not in dropped)
 
 
-def _unshared(step: Step) -> Step:
-    return Extend(step.new, tokens=step.tokens) if isinstance(step, Share) else step
+def _merged(steps: Steps) -> Steps:
+    """Who shares ids of a request is that request, which goes when the last of them goes, or
+    at the end."""
+    names, alive, merged = dict[str, str](), dict[str, set[str]](), list[Step]()
+    for step in steps:
+        match step:
+            case Share(request, new):
+                names[new] = names.get(request, request)
+                alive.setdefault(names[new], {request}).add(new)
+            case Extend(request) | Slide(request):
+                merged.append(replace(step, request=names.get(request, request)))
+            case Retract(request) | Free((request,)):
+                name = names.get(request, request)
+                others = alive.get(name, set())
+                others.discard(request)
+                if not others or step is steps[-1]:
+                    as_one = {"requests": (name,)} if isinstance(step, Free) else {"request": name}
+                    merged.append(replace(step, **as_one))
+            case _:
+                merged.append(step)
+    return tuple(merged)
 
 
 def _freed_one_by_one(steps: Steps) -> Steps:

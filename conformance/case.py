@@ -132,7 +132,7 @@ class Case:
             self.tally.known += 1
             return
         if self.allocator is None:
-            program, trouble = smallest(self.pool, geometry, program, trouble)
+            program, trouble = smallest(self.pool, geometry, program, trouble, clause)
         subject: Literal["pool", "allocator"] = "allocator" if self.allocator else "pool"
         finding = Finding(self.name, geometry, program, trouble.step, trouble.what, subject)
         raise finding.violation(clause, f"test_{self.clause.id}")

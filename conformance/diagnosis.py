@@ -9,10 +9,13 @@ plainest clause there is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
+from conformance.fewest import fewest
 from conformance.geometry import Geometry
 from conformance.holdings import Holdings, plain, reload_of
+from conformance.isolation import Announce, carry_out
 from conformance.pool import Pool
 from conformance.programs import (
     OVERWRITE,
@@ -28,7 +31,7 @@ from conformance.programs import (
 )
 from conformance.runner import run
 from conformance.step_text import Rows
-from conformance.troubles import StopProgram, Trouble
+from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
 
 _PLAINEST = {
     "raised": "every_verb_works",
@@ -60,9 +63,10 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
 
 
 def smallest(
-    pool: Pool, geometry: Geometry, program: Program, trouble: Trouble
+    pool: Pool, geometry: Geometry, program: Program, trouble: Trouble, clause: str
 ) -> tuple[Program, Trouble]:
-    """The failing call alone where that shows the same trouble, else the steps up to it."""
+    """The failing call alone where that shows the same trouble, else the steps up to it that
+    are needed. `clause` is what `diagnose` says of it."""
     if isinstance(program.steps[trouble.step], Offload | Reload | Retract | Resume):
         whole = _alone(program, trouble.step)
         for trip in (*_shorter(pool, whole), whole):
@@ -70,7 +74,17 @@ def smallest(
             for found in _troubles(pool, geometry, alone):
                 if (found.kind, found.clause) == (trouble.kind, trouble.clause):
                     return Program(alone.steps[: found.step + 1]), found
-    return Program(program.steps[: trouble.step + 1]), trouble
+
+    def same(steps: tuple[Step, ...]) -> Trouble | None:
+        fewer = Program(steps)
+        for found in _troubles(pool, geometry, fewer):
+            is_last = found.step == len(steps) - 1 and found.kind == trouble.kind
+            if is_last and diagnose(pool, geometry, fewer, found) == clause:
+                return found
+        return None
+
+    steps = fewest(program.steps[: trouble.step + 1], lambda steps: same(steps) is not None)
+    return Program(steps), same(steps) or trouble
 
 
 def _shorter(
@@ -99,7 +113,11 @@ def _troubles(pool: Pool, geometry: Geometry, program: Program) -> list[Trouble]
         seen.append(trouble)
         raise StopProgram
 
-    run(pool, geometry, program, on_trouble)
+    def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
+        return run(pool, geometry, program, on_trouble, announce=announce)
+
+    with suppress(StopProgram):
+        carry_out(work, on_trouble, isolated=pool.isolated)
     return seen
 
 
@@ -131,20 +149,28 @@ def _broken_by_company(pool: Pool, geometry: Geometry, program: Program, trouble
         if any(isinstance(call, Reload) and call.copy == reload.copy for call in refused):
             return "copy_survives_a_refusal"
     parts = [s for s in steps if isinstance(s, Offload) and s.stop is not None]
-    if parts and not _shows(trouble, pool, geometry, _as_requests(steps, parts)):
+    if parts and not _shows(trouble, pool, geometry, _as_requests(geometry, steps, parts)):
         return "splitting_gives_the_whole"
     if _shows(trouble, pool, geometry, plain(Program(steps))):
         return "copies_are_independent"
     return "resume_restores_the_request"
 
 
-def _as_requests(steps: tuple[Step, ...], parts: list[Offload]) -> Program:
-    """The parts of a request as requests of their own, otherwise as in `steps`."""
-    holdings = Holdings.after(steps)
-    taken = [holdings.copies[part.copy] for part in parts]
-    writes = [replace(each.write, request=f"part{at}") for at, each in enumerate(taken)]
-    offloads = [replace(each.offload, request=f"part{at}") for at, each in enumerate(taken)]
-    reloads = [step for step in steps if isinstance(step, Reload)]
+def _as_requests(geometry: Geometry, steps: tuple[Step, ...], parts: list[Offload]) -> Program:
+    """The parts of a request as requests of their own, all alive at once, each in a page of
+    its own: as much of each as there is room for. A pool is told of rows, not of requests, so
+    only there are they not parts of one."""
+    holdings, page = Holdings.after(steps), geometry.page_size
+    writes, offloads, reloads = list[Step](), list[Step](), list[Step]()
+    reloaded = {step.copy: step for step in steps if isinstance(step, Reload)}
+    for part, first in zip(parts, range(page, geometry.token_rows, max(2, page)), strict=False):
+        write, offload = holdings.copies[part.copy].write, holdings.copies[part.copy].offload
+        start = write.rows[0] % page if write.rows else 0
+        rows = tuple(range(first + start, first + page))[: len(write.rows)]
+        writes.append(replace(write, request=part.copy, rows=rows))
+        offloads.append(replace(offload, request=part.copy))
+        if part.copy in reloaded:
+            reloads.append(replace(reloaded[part.copy], rows=rows))
     return Program((*writes, *offloads, OVERWRITE, *reloads))
 
 
@@ -186,9 +212,10 @@ def _features(pool: Pool, trip: _Trip, kind: str) -> Iterator[tuple[str, list[_T
     block = geometry.page_size if pool.ids == "page" else 1
     length = min(len(rows), geometry.size - block - start)
     if length > 0:
-        first, next_ = (_run(geometry, at, length) for at in (start, start + block))
-        last = _last_run(geometry, start, length, block)
-        yield "any_rows_in_any_order", [at(first, last), at(first, next_)]
+        first, last = _run(geometry, start, length), _last_run(geometry, start, length, block)
+        shifts = range(block, min(3 * block, geometry.size - start - length) + 1, block)
+        near = [_run(geometry, start + shift, length) for shift in shifts]
+        yield "any_rows_in_any_order", [at(first, to) for to in (last, *near)]
     if target != rows:
         yield "reload_restores_other_rows", [at(rows, rows), at(target, target)]
 

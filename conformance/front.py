@@ -110,16 +110,17 @@ class Front:
         match step:
             case Free(requests):
                 return not any(request in self.ledger.requests for request in requests)
-            case Share(request, tokens=stop) | Slide(request, stop=stop):
+            case Share(request, tokens=stop) | Slide(request, end=stop):
                 return len(self.ledger.requests.get(request, ())) < stop
             case Retract(request):
                 return request not in self.ledger.requests
             case Resume(_, copy):
                 return copy not in self.run.copies
-            case Refuse(Free(requests)):
+            case Refuse(Free(requests) as call):
                 known = self.ledger.requests.keys() | self.ledger.gone.keys()
-                return not known.issuperset(requests)
-        return False
+                return not known.issuperset(requests) or not self._why_illegal(call)
+        is_open = self.ledger.pending is not None
+        return step == (BEGIN_GROUP if is_open else END_GROUP)
 
     # -- steps -------------------------------------------------------------------------
 
@@ -138,6 +139,8 @@ class Front:
                 self.run.broken(clause, what)
                 raise StopProgram
             return clause
+        if ids is None and self.ledger.pending:
+            return clause  # what the open free group has freed need not be free yet
         if ids is None:
             how = "None was returned" if error is None else f"raised {told(error)}"
             what = f"{how} for {tokens} ids, and {self.ledger.room()} are free"
@@ -252,15 +255,23 @@ class Front:
             where = int(buffer.locate(ids)[at])
             self.run.broken(clause, f"{what}, but its bytes are in row {where}")
 
-    def _refuse(self, call: Free) -> str:
-        """An illegal free: of ids given twice, freed before, or never handed out."""
+    def _named(self, call: Free) -> Ids:
         live, gone = self.ledger.requests, self.ledger.gone
-        ids = [i for r in call.requests for i in (live.get(r) or gone[r])[call.start :]]
-        clause = "foreign_ids_are_not_freed"
+        return [i for r in call.requests for i in (live.get(r) or gone[r])[call.start :]]
+
+    def _why_illegal(self, call: Free) -> str:
+        """The clause under which a free of ids that were given twice, freed before, or never
+        handed out must be refused; "" where it is legal."""
+        ids = self._named(call)
         if len(set(ids)) < len(ids):
-            clause = "duplicate_free_is_refused"
-        elif not self.claimed.intersection(call.requests):
-            clause = "double_free_is_refused"
+            return "duplicate_free_is_refused"
+        if self.claimed.intersection(call.requests):
+            return "foreign_ids_are_not_freed"
+        return "" if all(self.ledger.owners[i] for i in ids) else "double_free_is_refused"
+
+    def _refuse(self, call: Free) -> str:
+        """An illegal free."""
+        ids, clause = self._named(call), self._why_illegal(call)
         _, error = self._try(lambda: self.adapter.free(self.made, self._ids(ids)))
         self.run.refused(clause, "", error)
         return clause

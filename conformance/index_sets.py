@@ -14,7 +14,7 @@ from conformance.geometry import Geometry
 from conformance.programs import PLAIN, Form
 from conformance.step_text import Rows
 
-CHUNK = 8
+CHUNK = 6
 
 
 class Draw:

@@ -112,12 +112,12 @@ class Pool:
         ids = ids or ("page" if attention == "dsa" else "token")
         check_member(f"Pool {name!r}: ids", ids, ("token", "page"))
         check_capabilities(f"Pool {name!r}", lacks, CAPABILITIES)
-        check_undefined(f"Pool {name!r}", undefined or {})
+        check_undefined(f"Pool {name!r}", undefined or {}, "Pool")
         if level is not None:
             check_member(f"Pool {name!r}: level", level, LEVELS)
         known = dict(known or {})
         for clause_id, entry in known.items():
-            check_known(f"Pool {name!r}", clause_id, entry)
+            check_known(f"Pool {name!r}", clause_id, entry, "Pool")
         for constraint, values in constraints.items():
             check_member(f"Pool {name!r}: constraint", constraint, CONSTRAINTS)
             if isinstance(values, str) or not isinstance(values, Collection) or not values:
@@ -190,7 +190,7 @@ class Family:
                 raise ValueError(f"{name}: exemption of {key!r} needs a reason")
         for class_name, entries in self.known.items():
             for clause_id, entry in entries.items():
-                check_known(f"{name}, class {class_name}", clause_id, entry, signature=True)
+                check_known(f"{name}, class {class_name}", clause_id, entry, "Family")
         if len(self.verbs) < 2:
             raise ValueError(f"{name}: verbs must name offload and reload, got {self.verbs!r}")
         for verb in self.verbs[:2]:

@@ -135,13 +135,13 @@ class Share:
     tokens: int
 
 
-@step("slide {request}[{start}:{stop}]")
+@step("slide {request}[{start}:{end}]")
 class Slide:
-    """The window of `request` has left its tokens `start .. stop - 1` behind."""
+    """The window of `request` has left its tokens `start .. end - 1` behind."""
 
     request: str
     start: int
-    stop: int
+    end: int
 
 
 @step("move {request}[{sources}] to [{targets}]")

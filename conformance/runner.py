@@ -97,8 +97,7 @@ def run(
 class Run:
     """One run of one program: the pool, the model, and what is alive.
 
-    `placed` has the rows of each request, `states` its state row, `written` how many of its
-    tokens were ever written.
+    `placed` has the rows of each request, `states` its state row.
     """
 
     pool: Pool
@@ -121,10 +120,10 @@ class Run:
             for number, step in enumerate(self.program):
                 self.step = number
                 self.announce(number, "every_verb_works")
-                if self.front is None:
-                    self._do(step)
-                else:
-                    self.front.do(step)
+                try:
+                    self._do(step) if self.front is None else self.front.do(step)
+                except KeyError as name:
+                    raise LookupError(f"program: {str(step)!r} names {name}, which is not there then") from None
             self._check_copies()
         except StopProgram:
             pass
@@ -134,8 +133,7 @@ class Run:
         match step:
             case Write(request, rows, state):
                 self.place(request, (), rows, state)
-            case Extend(request, rows):
-                assert rows is not None, f"{step}: only an allocator can choose the rows"
+            case Extend(request, rows) if rows is not None:
                 held = self.placed.get(request, ())
                 self.place(request, held, rows, self.states.get(request))
             case Claim(request, rows):
@@ -149,8 +147,7 @@ class Run:
             case Retract(request, copy):
                 rows, state = self.placed.pop(request), self.states.pop(request)
                 self.offload(copy, rows, state, self._offload_call)
-            case Resume(request, copy, rows, state):
-                assert rows is not None, f"{step}: only an allocator can choose the rows"
+            case Resume(request, copy, rows, state) if rows is not None:
                 self.reload(copy, rows, state, self._reload_call(self.copies[copy].host))
                 self.placed[request], self.states[request] = rows, state
             case Free(requests, start):
@@ -171,7 +168,7 @@ class Run:
                 self._refuse(call)
             case Bare() if step == OVERWRITE:
                 self.model.overwrite()
-            case Bare() | Share() | Slide():
+            case Extend() | Resume() | Bare() | Share() | Slide():
                 raise ValueError(f"program: {str(step)!r} needs an allocator")
 
     def place(self, request: str, held: Rows, rows: Rows, state: int | None) -> None:

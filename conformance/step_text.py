@@ -64,6 +64,7 @@ _CODECS = {
     "target": _NUMBER,
     "tokens": _COUNT,
     "start": _COUNT,
+    "end": _NUMBER,
     "stop": _Codec(
         r"\d*",
         lambda stop: "" if stop is None else str(stop),

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Literal
 
-from conformance.contract import did_you_mean, find_clause
+from conformance.contract import Clause, Subject, did_you_mean, find_clause
 from conformance.known import Known
+
+Place = Literal["Pool", "Allocator", "Family"]
+"""What declares something of a clause: the one whose checks the clause is about."""
+_AN: dict[Place, str] = {"Pool": "a Pool", "Allocator": "an Allocator", "Family": "a Family"}
 
 
 def check_name(what: str, name: object) -> None:
@@ -32,19 +37,23 @@ def check_member(what: str, value: str, allowed: Collection[str]) -> None:
         raise ValueError(f"{what} {value!r} does not exist{did_you_mean(str(value), allowed)}")
 
 
-def check_known(what: str, clause_id: str, entry: object, *, signature: bool = False) -> None:
+def check_known(what: str, clause_id: str, entry: object, place: Place) -> None:
     try:
         clause = find_clause(clause_id)
     except ValueError as error:
         raise ValueError(f"{what}: known: {error}") from None
     if not isinstance(entry, Known):
         raise TypeError(f"{what}: known[{clause_id!r}] must be a Known, got {entry!r}")
-    if signature != (clause.subject == "signatures"):
-        place = "Family" if clause.subject == "signatures" else "Pool"
-        raise ValueError(f"{what}: {clause_id} belongs in the known of a {place}")
+    if (right := _place_of(clause)) != place:
+        raise ValueError(f"{what}: {clause_id} belongs in the known of {_AN[right]}")
     has_programs = clause.subject not in ("signatures", "declarations")
-    if has_programs and entry.witness is None:
+    if has_programs and "lacks" not in clause.needs and entry.witness is None:
         raise ValueError(f"{what}: known[{clause_id!r}] needs a witness program")
+
+
+def _place_of(clause: Clause) -> Place:
+    places: dict[Subject, Place] = {"signatures": "Family", "allocators": "Allocator"}
+    return places.get(clause.subject, "Pool")
 
 
 def check_capabilities(what: str, lacks: Collection[str], known: Collection[str]) -> None:
@@ -54,12 +63,14 @@ def check_capabilities(what: str, lacks: Collection[str], known: Collection[str]
         check_member(f"{what}: lacks", capability, known)
 
 
-def check_undefined(what: str, undefined: Mapping[str, str]) -> None:
+def check_undefined(what: str, undefined: Mapping[str, str], place: Place) -> None:
     for clause_id, reason in undefined.items():
         try:
             clause = find_clause(clause_id)
         except ValueError as error:
             raise ValueError(f"{what}: undefined: {error}") from None
+        if (right := _place_of(clause)) != place:
+            raise ValueError(f"{what}: undefined[{clause_id!r}] is a clause on {_AN[right]}")
         if clause.level != "strict":
             raise ValueError(
                 f"{what}: undefined[{clause_id!r}]: only what level strict adds can be "

@@ -96,15 +96,34 @@ class RefusesState(HybridPool):
         super().load_cpu_copy(kv_cache_cpu, indices)
 
 
+class RefusesTheRest(HybridPool):
+    def _lacking(self, *given: Any) -> None:
+        raise NotImplementedError
+
+    move_kv_cache = copy_state = zero_state = _lacking
+
+
+class MovesFirst(TokenPool):
+    def move_kv_cache(self, tgt_loc: Any, src_loc: Any) -> None:
+        super().move_kv_cache(tgt_loc, src_loc)
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
-    "pool",
-    [token(Refuses, lacks=["offload"]), hybrid(RefusesState, lacks=["state"])],
-    ids=["offload", "state"],
+    ("pool", "calls"),
+    [
+        (token(Refuses, lacks=["offload"]), 2),
+        (hybrid(RefusesState, lacks=["state"]), 2),
+        (hybrid(RefusesTheRest, lacks=["move"]), 1),
+        (hybrid(RefusesTheRest, lacks=["copy_state", "zero_state"]), 2),
+        (token(), 0),
+    ],
+    ids=["offload", "state", "move", "state rows", "nothing"],
 )
-def test_pool_that_refuses_what_it_lacks(pool: Pool) -> None:
+def test_pool_that_refuses_what_it_lacks(pool: Pool, calls: int) -> None:
     checked = case(pool, "lacks_is_refused_first")
     check_lacks(checked)
-    assert checked.tally.programs == 2
+    assert checked.tally.programs == calls
 
 
 @pytest.mark.parametrize(
@@ -117,6 +136,18 @@ def test_pool_that_refuses_what_it_lacks(pool: Pool) -> None:
         (
             hybrid(HybridPool, lacks=["state"]),
             "offload was accepted: delete 'state' from lacks",
+        ),
+        (
+            token(lacks=["move"]),
+            "move was accepted: delete 'move' from lacks",
+        ),
+        (
+            hybrid(HybridPool, lacks=["copy_state"]),
+            "copy_state was accepted: delete 'copy_state' from lacks",
+        ),
+        (
+            hybrid(HybridPool, lacks=["zero_state"]),
+            "zero_state was accepted: delete 'zero_state' from lacks",
         ),
         (
             token(RefusesOffload, lacks=["offload"]),
@@ -133,21 +164,31 @@ def test_pool_that_refuses_what_it_lacks(pool: Pool) -> None:
             "this pool holds no state, but was given mamba_indices tensor([1])",
         ),
     ],
-    ids=["accepts", "accepts state", "reload raises another", "half", "another error"],
+    ids=[
+        "accepts",
+        "accepts state",
+        "accepts move",
+        "accepts copy_state",
+        "accepts zero_state",
+        "reload raises another",
+        "half",
+        "another error",
+    ],
 )
 def test_pool_that_does_not_refuse_what_it_lacks(pool: Pool, told: str) -> None:
     assert found(check_lacks, case(pool, "lacks_is_refused_first")) == told
 
 
 @pytest.mark.parametrize(
-    ("cls", "told"),
+    ("cls", "verb", "told"),
     [
-        (ChangesBeforeOffload, "offload refused, but first it changed token row 5 of k, layer 1:"),
-        (ChangesBeforeReload, "reload refused, but first it changed token row 5 of v, layer 3:"),
+        (ChangesBeforeOffload, "offload", "offload refused, but first it changed token row 5 of k"),
+        (ChangesBeforeReload, "offload", "reload refused, but first it changed token row 5 of v"),
+        (MovesFirst, "move", "move refused, but first it changed token row 6 of k, layer 1:"),
     ],
 )
-def test_pool_that_refuses_after_a_change(cls: type[TokenPool], told: str) -> None:
-    checked = case(token(cls, lacks=["offload"]), "lacks_is_refused_first")
+def test_pool_that_refuses_after_a_change(cls: type[TokenPool], verb: str, told: str) -> None:
+    checked = case(token(cls, lacks=[verb]), "lacks_is_refused_first")
     assert found(check_lacks, checked).startswith(told)
 
 

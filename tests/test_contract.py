@@ -1,21 +1,76 @@
-"""The clauses are well formed, and are found by name."""
+"""The clauses are well formed, are found by name, and apply to something."""
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import pytest
 
-from conformance import contract
-from conformance.contract import CLAUSES, LEVELS, VERSION, Clause, did_you_mean, find_clause
+from conformance import Allocator, Pool
+from conformance.allocator import ALLOCATOR_CAPABILITIES, ALLOCATOR_KINDS
+from conformance.contract import (
+    CLAUSES,
+    LEVELS,
+    VERSION,
+    Clause,
+    Need,
+    Subject,
+    allocators,
+    did_you_mean,
+    find_clause,
+    pools,
+    signatures,
+)
+from conformance.pool import CAPABILITIES, KINDS
 
 each_clause = pytest.mark.parametrize("clause", CLAUSES.values(), ids=list(CLAUSES))
 
+VERB_OF: dict[Subject, Need] = {
+    "reload": "offload",
+    "orderings": "offload",
+    "state": "offload",
+    "errors": "offload",
+    "move": "move",
+}
+HYBRID = Pool("hybrid", object, kind="hybrid")
+
+
+def offers_of_pools() -> list[frozenset[str]]:
+    """What each kind of pool offers, lacking nothing or one thing, with companions and without."""
+    lacking = [[], *([capability] for capability in CAPABILITIES)]
+    made = [Pool("p", object, kind=kind, lacks=lacks) for kind in KINDS for lacks in lacking]
+    return [pool.offers | more for pool in made for more in (set(), {"companions"})]
+
+
+def offers_of_allocators() -> list[frozenset[str]]:
+    """What each kind of allocator offers, lacking nothing or one thing."""
+    lacking: list[Any] = [[], *([capability] for capability in ALLOCATOR_CAPABILITIES)]
+    return [
+        Allocator("a", object, HYBRID, kind=kind, lacks=lacks).offers
+        for kind in ALLOCATOR_KINDS
+        for lacks in lacking
+    ]
+
+
+def offers_to(clause: Clause) -> list[frozenset[str]]:
+    return offers_of_allocators() if clause.subject == "allocators" else offers_of_pools()
+
 
 def test_no_two_clauses_share_a_name() -> None:
-    assert list(CLAUSES) == [clause.id for clause in contract._ALL]
+    every = (*pools.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)
+    assert [clause.id for clause in every] == list(CLAUSES)
+    assert len(every) == len(CLAUSES)
 
 
 def test_no_two_clauses_say_the_same() -> None:
     assert len({clause.sentence for clause in CLAUSES.values()}) == len(CLAUSES)
+
+
+def test_each_part_of_the_contract_has_its_own_subjects() -> None:
+    assert {clause.subject for clause in allocators.CLAUSES} == {"allocators"}
+    assert {clause.subject for clause in signatures.CLAUSES} == {"signatures"}
+    others = set(get_args(Subject)) - {"allocators", "signatures"}
+    assert {clause.subject for clause in pools.CLAUSES} == others
 
 
 @each_clause
@@ -34,11 +89,68 @@ def test_clause_binds_from_a_version_that_exists(clause: Clause) -> None:
     assert clause.level in LEVELS
 
 
+# -- what clauses need --------------------------------------------------------------------
+
+
 @each_clause
-def test_clauses_of_the_verbs_need_the_verbs(clause: Clause) -> None:
-    on_verbs = clause.subject in ("reload", "state", "errors")
-    assert ("offload" in clause.needs) == on_verbs
-    assert not (clause.subject == "signatures" and clause.needs)
+def test_clauses_on_a_verb_need_the_verb(clause: Clause) -> None:
+    if clause.subject in VERB_OF:
+        assert VERB_OF[clause.subject] in clause.needs
+    else:
+        assert not clause.needs & {"move", "copy_state", "zero_state"}
+    assert clause.needs <= set(get_args(Need))
+
+
+@each_clause
+def test_clause_applies_to_something_that_can_be_declared(clause: Clause) -> None:
+    if clause.subject == "signatures":
+        assert clause.needs == frozenset()
+    else:
+        assert any(clause.needs <= offers for offers in offers_to(clause))
+
+
+@each_clause
+def test_clause_that_needs_something_does_not_apply_to_everything(clause: Clause) -> None:
+    applies_to_all = clause.subject != "signatures" and all(
+        clause.needs <= offers for offers in offers_to(clause)
+    )
+    assert applies_to_all is (not clause.needs and clause.subject != "signatures")
+
+
+@pytest.mark.parametrize("need", get_args(Need))
+def test_what_can_be_needed_is_needed_and_offered(need: str) -> None:
+    assert any(need in clause.needs for clause in CLAUSES.values())
+    assert any(need in offers for offers in (*offers_of_pools(), *offers_of_allocators()))
+
+
+def test_nothing_is_offered_that_no_clause_can_need() -> None:
+    offered = frozenset().union(*offers_of_pools(), *offers_of_allocators())
+    assert offered <= set(get_args(Need))
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_clauses_on_what_a_pool_lacks_are_off(capability: Any) -> None:
+    pool = Pool("p", object, kind="hybrid", lacks=[capability])
+    assert capability not in pool.offers
+    assert CLAUSES["lacks_is_refused_first"].needs <= pool.offers
+
+
+@pytest.mark.parametrize("capability", ALLOCATOR_CAPABILITIES)
+@pytest.mark.parametrize("kind", ALLOCATOR_KINDS)
+def test_clauses_on_what_an_allocator_lacks_are_off(kind: Any, capability: str) -> None:
+    allocator = Allocator("a", object, HYBRID, kind=kind, lacks=[capability])
+    assert capability not in allocator.offers
+    assert CLAUSES["lacking_verbs_are_refused"].needs <= allocator.offers
+
+
+def test_pool_without_state_is_asked_to_refuse_it_unless_it_lacks_state() -> None:
+    asked = CLAUSES["state_is_refused_not_dropped"].needs
+    assert asked <= Pool("p", object, kind="token").offers
+    assert not asked <= Pool("p", object, kind="token", lacks=["state"]).offers
+    assert not asked <= HYBRID.offers
+
+
+# -- by name ----------------------------------------------------------------------------------
 
 
 @each_clause

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import itertools
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from drawn_programs import ALLOCATORS, DECLARED, POOLS, pool_of, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import Pool, scenarios
+from conformance import programs, scenarios
 from conformance.contract import CLAUSES
 from conformance.geometry import parse_geometry
 from conformance.programs import (
+    BEGIN_GROUP,
+    CLEAR,
+    COMPACT,
+    END_GROUP,
+    OVERWRITE,
+    SCRIBBLE_IDS,
+    Bare,
     Claim,
+    CopyState,
+    Extend,
     Foreign,
     Form,
+    Free,
+    Move,
     Offload,
-    Overwrite,
     Program,
     Refuse,
     Reload,
+    Resume,
+    Retract,
     Scribble,
+    Share,
+    Slide,
     Write,
+    ZeroState,
     parse_program,
 )
 from conformance.violation import Finding, split_replay
-from reference_pools.declarations import kv_pools
 
-POOLS = {entry.name: entry for entry in kv_pools() if isinstance(entry, Pool)}
-SCENARIOS = {
-    scenario.__name__: scenario
-    for scenario in (*scenarios.ALL, *scenarios.REFUSALS, scenarios.empty, scenarios.anything)
-}
-ONLY_FOR = {"state_mismatch": True, "unwanted_state": False}
-"""Scenarios for pools with state, and for those without."""
-DRAWN = settings(derandomize=True, database=None, deadline=None, max_examples=10)
+EVERY: list[scenarios.Scenario] = [
+    found
+    for name in scenarios.__all__
+    if inspect.isfunction(found := getattr(scenarios, name))
+    and list(inspect.signature(found).parameters) == ["s"]
+]
+NEED_STATE = (scenarios.state_copied, scenarios.state_zeroed)
+DRAWN = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 
 ROWS = {
     "none": (),
@@ -57,40 +74,86 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("step", "text"),
-    [
-        (Write("r0", (4,)), "write r0 at 4"),
-        (Write("r0", (4, 5, 6), 3), "write r0 at 4..6 state 3"),
-        (Write("r0", ()), "write r0 at none"),
-        (Write("r0", (), 3), "write r0 at none state 3"),
-        (Claim("bad", (-1, 4)), "claim bad at -1,4"),
-        (Offload("r0", "c0"), "offload r0 as c0"),
-        (Offload("r0", "c0", 3), "offload r0 as c0 state 3"),
-        (Offload("r0", "c0", None, 0, 2), "offload r0[0:2] as c0"),
-        (Offload("r0", "c0", 3, 2, 5), "offload r0[2:5] as c0 state 3"),
-        (Offload("r0", "c0", None, 2, 2), "offload r0[2:2] as c0"),
-        (Offload("r0", "c0", None, 0, 0), "offload r0[0:0] as c0"),
-        (Offload("r0", "c0", form=Form("int32", True)), "offload r0 as c0 int32 host"),
-        (Reload("c0", (9, 8, 12)), "reload c0 at 9,8,12"),
-        (Reload("c0", (9,), 5), "reload c0 at 9 state 5"),
-        (Reload("c0", ()), "reload c0 at none"),
-        (
-            Reload("c0", (9,), 5, Form(strided=True, scalar_state=True)),
-            "reload c0 at 9 state 5 strided scalar",
-        ),
-        (Overwrite(), "overwrite"),
-        (Scribble("c0"), "scribble c0"),
-        (Foreign("foreign", 3), "foreign foreign of 3"),
-        (Foreign("foreign", 0), "foreign foreign of 0"),
-        (Refuse(Offload("bad", "none")), "refuse offload bad as none"),
-        (Refuse(Reload("c0", (-1,), 2)), "refuse reload c0 at -1 state 2"),
-    ],
-    ids=str,
-)
+STEPS = [
+    (Write("r0", (4,)), "write r0 at 4"),
+    (Write("r0", (4, 5, 6), 3), "write r0 at 4..6 state 3"),
+    (Write("r0", ()), "write r0 at none"),
+    (Write("r0", (), 3), "write r0 at none state 3"),
+    (Extend("r0", (7, 9)), "extend r0 at 7,9"),
+    (Extend("r0", ()), "extend r0 at none"),
+    (Extend("r0", tokens=3), "extend r0 by 3"),
+    (Extend("r0", tokens=0), "extend r0 by 0"),
+    (Claim("bad", (-1, 4)), "claim bad at -1,4"),
+    (Offload("r0", "c0"), "offload r0 as c0"),
+    (Offload("r0", "c0", 3), "offload r0 as c0 state 3"),
+    (Offload("r0", "c0", None, 0, 2), "offload r0[0:2] as c0"),
+    (Offload("r0", "c0", 3, 2, 5), "offload r0[2:5] as c0 state 3"),
+    (Offload("r0", "c0", None, 2, 2), "offload r0[2:2] as c0"),
+    (Offload("r0", "c0", None, 0, 0), "offload r0[0:0] as c0"),
+    (Offload("r0", "c0", None, 3), "offload r0[3:] as c0"),
+    (Offload("r0", "c0", form=Form("int32", True)), "offload r0 as c0 int32 host"),
+    (Reload("c0", (9, 8, 12)), "reload c0 at 9,8,12"),
+    (Reload("c0", (9,), 5), "reload c0 at 9 state 5"),
+    (Reload("c0", ()), "reload c0 at none"),
+    (
+        Reload("c0", (9,), 5, Form(strided=True, scalar_state=True)),
+        "reload c0 at 9 state 5 strided scalar",
+    ),
+    (Retract("r0", "c0"), "retract r0 as c0"),
+    (Resume("r0", "c0"), "resume r0 from c0"),
+    (Resume("r0", "c0", None, 3), "resume r0 from c0 state 3"),
+    (Resume("r0", "c0", (9, 8), 3), "resume r0 from c0 at 9,8 state 3"),
+    (Resume("r0", "c0", ()), "resume r0 from c0 at none"),
+    (Free(("r0",)), "free r0"),
+    (Free(("r0", "r1")), "free r0,r1"),
+    (Free(("r0", "r0"), 4), "free r0,r0[4:]"),
+    (Share("r0", "r1", 4), "share r0[:4] as r1"),
+    (Slide("r0", 4, 7), "slide r0[4:7]"),
+    (Move("r0", (3, 4), (0, 1)), "move r0[3..4] to [0..1]"),
+    (Move("r0", (), ()), "move r0[none] to [none]"),
+    (CopyState(1, 2), "copy state 1 to 2"),
+    (ZeroState(3), "zero state 3"),
+    (Scribble("c0"), "scribble c0"),
+    (Foreign("foreign", 3), "foreign foreign of 3"),
+    (Foreign("foreign", 0), "foreign foreign of 0"),
+    (OVERWRITE, "overwrite"),
+    (CLEAR, "clear"),
+    (BEGIN_GROUP, "begin group"),
+    (END_GROUP, "end group"),
+    (COMPACT, "compact"),
+    (SCRIBBLE_IDS, "overwrite ids"),
+    (Refuse(Offload("bad", "none")), "refuse offload bad as none"),
+    (Refuse(Reload("c0", (-1,), 2)), "refuse reload c0 at -1 state 2"),
+    (Refuse(Free(("r0", "r0"))), "refuse free r0,r0"),
+    (Refuse(Move("bad", (0,), (1,))), "refuse move bad[0] to [1]"),
+]
+
+
+@pytest.mark.parametrize(("step", "text"), STEPS, ids=[text for _, text in STEPS])
 def test_step_as_text_and_back(step: Any, text: str) -> None:
     assert str(step) == text
     assert parse_program(text) == Program((step,))
+
+
+def test_every_step_there_is_prints_and_parses() -> None:
+    kinds = set(get_args(programs.Step))
+    assert {type(step) for step, _ in STEPS} == kinds
+    not_steps = {Form, Program}
+    defined = {
+        kind
+        for _, kind in inspect.getmembers(programs, dataclasses.is_dataclass)
+        if inspect.isclass(kind)
+    }
+    assert defined - not_steps == kinds
+
+
+def test_every_verb_without_arguments_prints_and_parses() -> None:
+    verbs = set(get_args(programs.Verb))
+    assert {step.verb for step, _ in STEPS if isinstance(step, Bare)} == verbs
+
+
+def test_no_two_steps_print_the_same() -> None:
+    assert len({text for _, text in STEPS}) == len(STEPS)
 
 
 @pytest.mark.parametrize("text", ROWS)
@@ -120,31 +183,46 @@ def test_program_of_no_steps(text: str) -> None:
 
 
 def test_spaces_and_a_last_semicolon_are_ignored() -> None:
-    assert parse_program("  overwrite ;scribble c0;  ") == Program((Overwrite(), Scribble("c0")))
+    assert parse_program("  overwrite ;scribble c0;  ") == Program((OVERWRITE, Scribble("c0")))
 
 
-@pytest.mark.parametrize(
-    ("pool", "scenario"),
-    [
-        (pool, scenario)
-        for pool, scenario in itertools.product(POOLS, SCENARIOS)
-        if ONLY_FOR.get(scenario, POOLS[pool].has_state) == POOLS[pool].has_state
-    ],
-)
-def test_drawn_program_round_trips(pool: str, scenario: str) -> None:
-    drawn = scenarios.programs(POOLS[pool], "cpu", SCENARIOS[scenario])
+def drawn_by(name: str) -> list[scenarios.Scenario]:
+    """The scenarios from which programs for this pool or allocator are drawn."""
+    if name in ALLOCATORS:
+        return list(scenarios.ALLOCATIONS)
+    on_pools = [scenario for scenario in EVERY if scenario not in scenarios.ALLOCATIONS]
+    return [s for s in on_pools if s not in NEED_STATE or POOLS[name].has_state]
 
-    @DRAWN
-    @given(drawn)
-    def check(found: Any) -> None:
-        geometry, program = found
+
+def test_every_scenario_is_tried() -> None:
+    groups = (*scenarios.ALL, *scenarios.LIVES, *scenarios.ALLOCATIONS)
+    assert set(groups) <= set(EVERY)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", DECLARED)
+def test_drawn_program_is_one_line_and_reads_back(name: str, seed: int) -> None:
+    for scenario in drawn_by(name):
+        geometry, program = seeded(name, scenario, seed)
+        assert program.steps
+        assert "\n" not in str(program)
         assert parse_program(str(program)) == program
-        replay = Finding(pool, geometry, program, 0, "").replay
-        sizes, steps = split_replay(replay)
-        assert parse_geometry(sizes, POOLS[pool]) == geometry
+        for step in program:
+            assert parse_program(str(step)).steps == (step,)
+        sizes, steps = split_replay(Finding(name, geometry, program, 0, "").replay)
+        assert parse_geometry(sizes, pool_of(name)) == geometry
         assert parse_program(steps) == program
 
-    check()
+
+def test_every_step_there_is_is_drawn() -> None:
+    """By some scenario, for some pool or allocator."""
+    seen: set[str] = set()
+    for name, seed in itertools.product(DECLARED, range(8)):
+        for scenario in drawn_by(name):
+            _, program = seeded(name, scenario, seed)
+            seen |= {str(s) if isinstance(s, Bare) else type(s).__name__ for s in program}
+    kinds = {kind.__name__ for kind in get_args(programs.Step)}
+    assert seen == kinds - {"Bare"} | set(get_args(programs.Verb))
 
 
 @DRAWN
@@ -168,6 +246,7 @@ def test_any_rows_round_trip(rows: tuple[int, ...]) -> None:
         "write r-0 at 4",
         "offload r0",
         "offload r0[1] as c0",
+        "offload r0[:2] as c0",
         "offload r0[-1:2] as c0",
         "offload r0 as c0 int8",
         "offload r0 as c0 host state 3",
@@ -177,6 +256,26 @@ def test_any_rows_round_trip(rows: tuple[int, ...]) -> None:
         "scribble",
         "foreign c0",
         "foreign c0 of -1",
+        "extend r0",
+        "extend r0 by",
+        "extend r0 by -1",
+        "extend r0 at 4 by 3",
+        "retract r0",
+        "resume r0",
+        "resume r0 from c0 at 4 host",
+        "free",
+        "free r0 r1",
+        "free r0[:4]",
+        "share r0 as r1",
+        "share r0[4:] as r1",
+        "slide r0",
+        "move r0[0]",
+        "move r0 to r1",
+        "copy state 1",
+        "zero state",
+        "begin",
+        "end groups",
+        "clear r0",
         "Overwrite",
     ],
 )
@@ -205,8 +304,16 @@ def test_rows_that_cannot_be_read_are_named(rows: str, named: str) -> None:
 
 @pytest.mark.parametrize("call", ["overwrite", "write r0 at 4", "refuse offload r0 as c0"])
 def test_only_calls_can_be_refused(call: str) -> None:
-    with pytest.raises(ValueError, match="^program: only offload and reload can be refused"):
+    with pytest.raises(ValueError, match="^program: cannot read the step ") as caught:
+        parse_program(f"overwrite; refuse {call}")
+    assert f"the step {f'refuse {call}'!r};" in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["offload r0", "reload c0", "free r0 r1", "move r0[0]"])
+def test_refused_call_that_cannot_be_read_is_named(call: str) -> None:
+    with pytest.raises(ValueError, match="^program: cannot read the step ") as caught:
         parse_program(f"refuse {call}")
+    assert f"the step {call!r};" in str(caught.value)
 
 
 # -- replays -----------------------------------------------------------------------

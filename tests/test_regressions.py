@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from drawn_programs import seeded
 from hypothesis import find, given, settings
 
 from conformance import Family, Known, Pool, scenarios
@@ -19,7 +20,7 @@ from conformance.buffers import Inventory, take_inventory
 from conformance.case import Case
 from conformance.contract import CLAUSES
 from conformance.geometry import geometries, parse_geometry
-from conformance.programs import Offload, Program, Write, parse_program
+from conformance.programs import CopyState, Offload, Program, Reload, Write, parse_program
 from conformance.signatures.family import members
 from conformance.signatures.live import RULES
 from conformance.walk import tensors_in
@@ -61,7 +62,7 @@ def test_fixed_witness_without_a_reload_asks_to_be_deleted(downstream: Any) -> N
     known = 'known={"copy_is_its_own_memory": Known("a view", "write r0 at 5; offload r0 as c0")}'
     pool = f'Pool("token", make_token, kind="token", {known})'
     result = downstream(f"[{pool}]", "-k", "its_own_memory")
-    result.assert_outcomes(failed=1, deselected=36)
+    result.assert_outcomes(failed=1)
     assert "delete this entry of `known`" in result.stdout.str()
 
 
@@ -91,21 +92,19 @@ def test_hook_that_returns_no_list_is_told(downstream: Any) -> None:
 
 def test_bad_declaration_is_told_without_a_traceback(downstream: Any) -> None:
     result = downstream(f"[{TOKEN}, {TOKEN}]")
-    assert "two pools are named 'token'" in result.stdout.str() + result.stderr.str()
+    assert "two pools or allocators are named 'token'" in result.stderr.str()
     assert "_genfunctions" not in result.stdout.str()
 
 
 def test_bad_declaration_is_told_by_workers_too(pytester: pytest.Pytester) -> None:
+    pool = "Pool('token', object, kind='token')"
     pytester.makeconftest(
-        "from conformance import Pool\n"
-        "from reference_pools.declarations import make_token\n"
-        "def pytest_kv_pools():\n"
-        f"    return [{TOKEN}, {TOKEN}]\n"
+        f"from conformance import Pool\ndef pytest_kv_pools():\n    return [{pool}, {pool}]\n"
     )
-    pytester.makepyfile("from conformance.suite.test_declarations import *")
-    result = pytester.runpytest_subprocess("-n", "2")
-    result.assert_outcomes(errors=2)
-    assert "two pools are named 'token'" in result.stdout.str()
+    pytester.makepyfile("def test_empty_set_is_legal(kv_case): ...")
+    result = pytester.runpytest_subprocess("-n", "1")
+    result.assert_outcomes(errors=1)
+    assert "two pools or allocators are named 'token'" in result.stdout.str()
     assert "INTERNALERROR" not in result.stdout.str()
 
 
@@ -287,3 +286,12 @@ def test_pool_of_few_rows_is_split(pages: int) -> None:
 def test_known_of_a_tensor_that_nobody_declared_needs_no_witness() -> None:
     known = {"every_tensor_is_accounted_for": Known("a table of addresses")}
     assert Pool("p", make_token, kind="token", known=known).known == known
+
+
+def test_state_is_copied_in_a_pool_of_one_state_row() -> None:
+    """There is no other row to copy it to."""
+    pool = Pool("p", make_hybrid, kind="hybrid", state_sizes=[1])
+    for seed in range(20):
+        _, program = seeded(pool, scenarios.state_copied, seed)
+        assert not any(isinstance(step, CopyState) for step in program)
+        assert any(isinstance(step, Reload) for step in program)

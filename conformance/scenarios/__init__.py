@@ -10,20 +10,7 @@ from conformance.index_sets import Draw
 from conformance.pool import Pool
 from conformance.programs import Program
 from conformance.scenarios.allocations import allocations, double_free, duplicate_free, foreign_free
-from conformance.scenarios.illegal import (
-    REFUSALS,
-    duplicate,
-    foreign_copy,
-    illegal_move,
-    negative,
-    out_of_range,
-    refused_then_reloaded,
-    reserved,
-    state_mismatch,
-    unwanted_state,
-    wrong_dtype,
-    wrong_length,
-)
+from conformance.scenarios.illegal import refusals
 from conformance.scenarios.lives import lives
 from conformance.scenarios.moves import moved, state_copied, state_zeroed
 from conformance.scenarios.round_trips import (
@@ -44,40 +31,29 @@ __all__ = [
     "ALL",
     "ALLOCATIONS",
     "LIVES",
-    "REFUSALS",
     "Scenario",
     "Script",
     "StateUse",
     "allocations",
     "anything",
     "double_free",
-    "duplicate",
     "duplicate_free",
     "empty",
     "every_form",
-    "foreign_copy",
     "foreign_free",
-    "illegal_move",
     "lives",
     "moved",
-    "negative",
     "other_rows",
-    "out_of_range",
     "programs",
-    "refused_then_reloaded",
+    "refusals",
     "repeated",
-    "reserved",
     "same_rows",
     "separate_memory",
     "split",
     "state_copied",
-    "state_mismatch",
     "state_zeroed",
     "two_copies",
-    "unwanted_state",
     "write_program",
-    "wrong_dtype",
-    "wrong_length",
 ]
 
 ONE_TRIP: tuple[Scenario, ...] = (other_rows, same_rows, every_form)

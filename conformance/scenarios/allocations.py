@@ -54,8 +54,10 @@ class Allocations:
 
     def run(self) -> None:
         self._begin()
-        for _ in range(1 + self.script.draw(TURNS)):
+        for _ in range(TURNS):
             self.script.draw.apart()
+            if not self.script.draw(TURNS):
+                break
             turns = self._turns()
             turns[self._draw(len(turns))]()
         self._end()
@@ -125,13 +127,14 @@ class Allocations:
         self._step(Free((request,), keep))
 
     def _group(self) -> None:
-        """A free group, in which some requests go, and which ends or is cleared away."""
+        """One more comes, and a free group, in which some requests go, ends or is cleared
+        away."""
+        self._begin()
         self._step(BEGIN_GROUP)
-        for _ in range(1 + self._draw(2)):
-            if self.alive:
-                self._free()
-                if self._draw(4) == 3:
-                    self._step(SCRIBBLE_IDS)
+        for _ in range(1 + self._draw(len(self.alive))):
+            self._free()
+            if self._draw(4) == 3:
+                self._step(SCRIBBLE_IDS)
         if self._draw(4) == 3:
             self._clear()
         else:
@@ -187,7 +190,7 @@ class Allocations:
     # -- the end: everybody goes or is cleared away, and one request gets everything ------
 
     def _end(self) -> None:
-        if "offload" in self.allocator.offers:
+        if "offload" in self.allocator.offers and self._draw(8):
             self._come_back()
         if self._draw(4) == 3:
             self._clear()
@@ -258,7 +261,8 @@ def allocations(s: Script) -> None:
 def _illegal_free(s: Script, *illegal: Step) -> None:
     episode = Allocations.of(s)
     episode._begin()
-    episode._begin()
+    if s.draw(2):
+        episode._begin()
     s.steps.extend(illegal)
     episode._end()
 

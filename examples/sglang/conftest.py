@@ -73,6 +73,12 @@ CRASHES = Known(
     witness="extend r0 by 20; extend r1 by 1",
     link="https://github.com/sgl-project/sglang/issues/34399",
 )
+FREES_WINDOW_TWICE = Known(
+    "a page of the window is freed with its first token, while the other tokens of the page "
+    "keep their mapping entries and free it again later",
+    witness="extend r0 by 4; slide r0[0:3]",
+    link="https://github.com/sgl-project/sglang/issues/27779",
+)
 LEAKS_FULL_PAGE = Known(
     "decoding takes a full page before it finds that no window page is free, and does not give "
     "it back; the scheduler looks at both first; no public report",
@@ -150,6 +156,8 @@ def allocators(pools: dict[str, Pool]) -> list[Allocator]:
         crash = token["known"] | {"exhaustion_changes_nothing": CRASHES}
         paged = token | {"known": crash, "isolated": True}
         paged_window["isolated"] = True
+    if RELEASE < (0, 5, 14):
+        paged_window["known"] |= {"mapping_dies_with_its_page": FREES_WINDOW_TWICE}
     window = token | {"kind": "window"}
     slots = {"kind": "slots", "adapter": FRONT, "lacks": ["sharing", "groups", "zeroing"]}
     return [

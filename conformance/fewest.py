@@ -1,0 +1,43 @@
+"""Leave out of a failing program every step that it fails without.
+
+Hypothesis shrinks what is drawn; the end of an episode is not drawn, so it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.programs import Step
+
+Steps = tuple[Step, ...]
+
+
+def fewest(steps: Steps, shows: Callable[[Steps], bool]) -> Steps:
+    """`steps` without whole requests and then without single steps, while it `shows` the same
+    failure at its last step, which stays."""
+    *before, last = steps
+    requests = dict.fromkeys(name for step in before for name in _requests(step))
+    for name in requests:
+        without = [step for step in before if name not in _requests(step)]
+        if len(without) < len(before) and _still(shows, (*without, last)):
+            before = without
+    at = len(before)
+    while at:
+        at -= 1
+        if _still(shows, (*before[:at], *before[at + 1 :], last)):
+            del before[at]
+            at = len(before)  # what was needed before may not be now
+    return (*before, last)
+
+
+def _requests(step: Step) -> tuple[str, ...]:
+    """The requests that a step names."""
+    names = [getattr(step, name, None) for name in ("request", "new")]
+    return (*(name for name in names if name), *getattr(step, "requests", ()))
+
+
+def _still(shows: Callable[[Steps], bool], steps: Steps) -> bool:
+    try:
+        return shows(steps)
+    except LookupError:  # a step names what is left out
+        return False

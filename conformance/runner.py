@@ -38,8 +38,6 @@ from conformance.programs import (
     Resume,
     Retract,
     Scribble,
-    Share,
-    Slide,
     Step,
     Write,
     ZeroState,
@@ -123,7 +121,8 @@ class Run:
                 try:
                     self._do(step) if self.front is None else self.front.do(step)
                 except KeyError as name:
-                    raise LookupError(f"program: {str(step)!r} names {name}, which is not there then") from None
+                    what = f"program: {str(step)!r} names {name}, which is not there then"
+                    raise LookupError(what) from None
             self._check_copies()
         except StopProgram:
             pass
@@ -168,7 +167,7 @@ class Run:
                 self._refuse(call)
             case Bare() if step == OVERWRITE:
                 self.model.overwrite()
-            case Extend() | Resume() | Bare() | Share() | Slide():
+            case _:
                 raise ValueError(f"program: {str(step)!r} needs an allocator")
 
     def place(self, request: str, held: Rows, rows: Rows, state: int | None) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 import conformance
+import conformance.case
 
 CONFTEST = """
 from functools import partial

@@ -131,9 +131,9 @@ def sharers_end(life: Life, *, owner_first: bool) -> bool:
 
 def slides_within_a_page(moment: Moment) -> bool:
     step = moment.step
-    if not isinstance(step, Slide) or moment.tokens.get(step.request, 0) < step.stop:
+    if not isinstance(step, Slide) or moment.tokens.get(step.request, 0) < step.end:
         return False
-    return step.start % moment.page > 0 or step.stop % moment.page > 0
+    return step.start % moment.page > 0 or step.end % moment.page > 0
 
 
 def hands_pages_on_before_their_first_owner_resumes(life: Life) -> bool:

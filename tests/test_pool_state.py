@@ -137,7 +137,7 @@ def test_state_verbs_wait_after_their_last_write(
 
 
 def test_latents_index_keys_and_state_travel_together() -> None:
-    pool = make("dsa-hybrid")
+    pool = make("hybrid-dsa")
     page = pool.page_size
     assert list(pool.buffers()) == ["latent", "index_k", "conv", "temporal"]
     saved, loaded = torch.arange(page, 3 * page), torch.arange(3 * page, 5 * page)
@@ -153,7 +153,7 @@ def test_latents_index_keys_and_state_travel_together() -> None:
 
 
 def test_sparse_attention_refuses_before_state_is_loaded() -> None:
-    pool = make("dsa-hybrid")
+    pool = make("hybrid-dsa")
     copy = pool.get_cpu_copy(ids(6, 7), mamba_indices=ids(2))
     before = snapshot(pool)
     with pytest.raises(ValueError, match="^copy begins at slot 1 of a page, indices at slot 3$"):

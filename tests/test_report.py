@@ -43,7 +43,9 @@ def outcome(**changes: Any) -> Outcome:
             2,
             3,
             4,
+            5,
             (),
+            {"negative_ids_are_refused": "as numpy's"},
             False,
             0.5,
             "",
@@ -87,7 +89,9 @@ def test_outcome_of_a_passing_check(downstream: Any, pytester: pytest.Pytester) 
         "status": "passed",
         "accused": [],
         "known_hits": 0,
+        "ids": 0,
         "lacks": [],
+        "undefined": {},
         "exempt": False,
         "message": "",
         "findings": [],
@@ -143,6 +147,30 @@ def test_replay_of_a_known_failure_fails(downstream: Any) -> None:
 
 
 # -- the table --------------------------------------------------------------------
+
+IDS = 'Allocator("ids", PagedAllocator, Pool("under", make_token, kind="token"){})'
+ALLOCATORS = """
+from conformance import Allocator
+from reference_pools.allocators import PagedAllocator
+"""
+
+
+def test_allocators_have_a_table_of_their_own(downstream: Any, pytester: pytest.Pytester) -> None:
+    result = downstream(f"[{IDS.format('')}]", "-k", "conserved", FILE, classes=ALLOCATORS)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines(
+        [r"allocator +clauses +programs +reloads +ids handed out .*", r"ids +1/1 +5 +\d+ +\d+ .*"]
+    )
+    (found,) = outcomes(pytester)
+    assert (found["subject"], found["rows"] > 0) == ("allocator", True)
+    assert found["ids"] > 0
+
+
+def test_what_is_undefined_is_told_with_its_reason(downstream: Any) -> None:
+    more = ', level="strict", undefined={"double_free_is_refused": "the caller counts"}'
+    result = downstream(f"[{IDS.format(more)}]", "-k", "free", classes=ALLOCATORS)
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["ids: double_free_is_refused is undefined (the caller counts)"])
 
 
 def test_pool_that_lacks_something_says_so(downstream: Any) -> None:

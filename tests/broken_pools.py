@@ -11,25 +11,11 @@ import torch
 from torch import Tensor
 
 from conformance import Family, Pool
-from reference_pools import DSAPool, HybridPool, TokenPool
+from conformance.geometry import Geometry
+from reference_pools import DSAPool, HybridPool, StatePool, TokenPool
 from reference_pools.broken.sglang_25828 import DropsKeyword
-from reference_pools.declarations import make_dsa, make_hybrid, make_token
-
-
-class ReturnsToSource(TokenPool):
-    """Reloads where the rows came from, whatever rows are given."""
-
-    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
-        copy = super().get_cpu_copy(indices, mamba_indices)
-        return replace(copy, chunks=copy.chunks | {"from": [[indices.clone()]]})
-
-    def load_cpu_copy(
-        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
-    ) -> None:
-        self.check_tokens(indices)
-        self.check_copy(kv_cache_cpu, indices)
-        source = kv_cache_cpu.chunks["from"][0][0]
-        super().load_cpu_copy(kv_cache_cpu, source, mamba_indices)
+from reference_pools.declarations import make_dsa, make_hybrid, make_state, make_token
+from reference_pools.transfer import move_rows, offload_rows
 
 
 class AlignedOnly(DSAPool):
@@ -83,6 +69,71 @@ class SavesPagesOnce(DSAPool):
     ) -> None:
         super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
         self.last = -1
+
+
+class SlicesRuns(TokenPool):
+    """Takes ids that follow each other for a slice, which is a view of the pool."""
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        if not len(indices) or self.device.type != "cpu" or bool((indices.diff() != 1).any()):
+            return copy
+        run = slice(int(indices[0]), int(indices[-1]) + 1)
+        return replace(copy, chunks=copy.chunks | {"k": [[layer[run]] for layer in self.k]})
+
+
+class RemembersMoves(TokenPool):
+    """Saves a token from where it was moved from, also when its row is another's by then."""
+
+    def __init__(self, **geometry: Any) -> None:
+        super().__init__(**geometry)
+        self.moved_from: dict[int, int] = {}
+
+    def get_cpu_copy(self, indices: Tensor, mamba_indices: Tensor | None = None) -> Any:
+        copy = super().get_cpu_copy(indices, mamba_indices)
+        rows = torch.tensor([self.moved_from.get(i, i) for i in indices.tolist()])
+        k = [offload_rows(layer, rows, self.chunk_tokens) for layer in self.k]
+        return replace(copy, chunks=copy.chunks | {"k": k})
+
+    def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
+        super().move_kv_cache(tgt_loc, src_loc)
+        self.moved_from.update(zip(tgt_loc.tolist(), src_loc.tolist(), strict=True))
+
+
+class EmptiesTheCopy(TokenPool):
+    """Takes out of a copy what it holds, and puts it back only after a reload."""
+
+    def load_cpu_copy(
+        self, kv_cache_cpu: Any, indices: Tensor, mamba_indices: Tensor | None = None
+    ) -> None:
+        taken = replace(kv_cache_cpu, chunks=dict(kv_cache_cpu.chunks))
+        kv_cache_cpu.chunks.clear()
+        super().load_cpu_copy(taken, indices, mamba_indices)
+        kv_cache_cpu.chunks.update(taken.chunks)
+
+
+class MovesKeysAlone(TokenPool):
+    def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
+        self.check_move(tgt_loc, src_loc)
+        move_rows(self.k, tgt_loc, src_loc)
+
+
+class ClearsSources(TokenPool):
+    def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
+        super().move_kv_cache(tgt_loc, src_loc)
+        for layer in self.k:
+            layer[src_loc] = 0
+
+
+class MovesAnything(TokenPool):
+    def check_move(self, tgt_loc: Tensor, src_loc: Tensor) -> None: ...
+
+
+class CopiesConvAlone(StatePool):
+    def copy_state(self, sources: Tensor, targets: Tensor) -> None:
+        temporal = self.temporal.clone()
+        super().copy_state(sources, targets)
+        self.temporal.copy_(temporal)
 
 
 class NeedsRows(TokenPool):
@@ -196,12 +247,30 @@ class AcceptsFloat(AcceptsIds):
     accepts = "float"
 
 
+class AcceptsTwice(TokenPool):
+    def check_tokens(self, indices: Tensor) -> None:
+        super().check_tokens(torch.unique(indices))
+
+
 def _token(name: str, cls: type[TokenPool], **more: Any) -> Pool:
     return Pool(name, partial(make_token, cls=cls), kind="token", level="strict", **more)
 
 
+def _half_copied(geometry: Geometry) -> HybridPool:
+    return HybridPool(make_token(geometry), make_state(geometry, cls=CopiesConvAlone))
+
+
 POOLS: dict[str, Pool] = {
-    "reload_restores_other_rows": _token("returns-to-source", ReturnsToSource),
+    "resume_restores_the_request": _token("remembers-moves", RemembersMoves),
+    "copy_is_its_own_memory": _token("slices-runs", SlicesRuns),
+    "copy_survives_a_refusal": _token("empties-the-copy", EmptiesTheCopy),
+    "move_carries_the_payload": _token("moves-keys-alone", MovesKeysAlone),
+    "move_leaves_other_rows_alone": _token("clears-sources", ClearsSources),
+    "illegal_move_is_refused": _token("moves-anything", MovesAnything),
+    "duplicate_ids_are_refused": _token("accepts-twice", AcceptsTwice),
+    "state_copy_copies_every_buffer": Pool(
+        "half-copied", _half_copied, kind="hybrid", level="strict"
+    ),
     "runs_may_begin_mid_page": Pool(
         "aligned-only", partial(make_dsa, cls=AlignedOnly), kind="dsa", level="strict"
     ),

@@ -1,4 +1,4 @@
-"""For every clause, a broken pool or class that fails it, and the message a user reads.
+"""For every clause, a broken pool, allocator or class that fails it, and the message a user reads.
 
 The messages are pinned in `tests/messages`. After a change that is meant to alter them:
 
@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from broken_allocators import ALLOCATORS
 from broken_pools import CLASSES, POOLS, family
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import Pool
+from conformance import Allocator, Pool
 from conformance import suite as checks
 from conformance.case import Case
 from conformance.contract import CLAUSES
@@ -32,17 +33,26 @@ from reference_pools import KVPool
 from reference_pools.broken import faults
 
 MESSAGES = Path(__file__).parent / "messages"
-FAULTS = {fault.clause: fault.declared() for fault in reversed(faults())}
+SHORTEST = sorted(faults(), key=lambda fault: len(fault.program))
+FAULTS = {fault.clause: fault.declared() for fault in reversed(SHORTEST)}
 PINNED = quiet(settings(derandomize=True, database=None))
 
 
-def broken_pool(clause: str) -> Pool:
-    return POOLS.get(clause) or FAULTS[clause]
+def broken(clause: str) -> Pool | Allocator:
+    """What fails this clause and no other, made up or out of the catalogue."""
+    return POOLS.get(clause) or ALLOCATORS.get(clause) or FAULTS[clause]
 
 
-def pool_message(clause: str) -> str:
-    """What the clause's own check says of its broken pool, shrunk, for that clause alone."""
-    case = Case(broken_pool(clause), CLAUSES[clause], "cpu", "strict", 1)
+def case_of(entry: Pool | Allocator, clause: str) -> Case:
+    allocator = entry if isinstance(entry, Allocator) else None
+    pool = entry.pool if isinstance(entry, Allocator) else entry
+    return Case(pool, CLAUSES[clause], "cpu", entry.level or "strict", 1, allocator=allocator)
+
+
+def program_message(clause: str) -> str:
+    """What the clause's own check says of its broken pool or allocator, shrunk, for that
+    clause alone."""
+    case = case_of(broken(clause), clause)
     check = getattr(checks, f"test_{clause}")
     if hasattr(check, "hypothesis"):
         body = check.hypothesis.inner_test
@@ -67,7 +77,7 @@ def class_message(clause: str) -> str:
 
 @pytest.mark.parametrize("clause", sorted(CLAUSES))
 def test_message_of_broken_clause(clause: str) -> None:
-    found = class_message(clause) if clause in CLASSES else pool_message(clause)
+    found = class_message(clause) if clause in CLASSES else program_message(clause)
     pinned = MESSAGES / f"{clause}.txt"
     if os.environ.get("KV_WRITE_MESSAGES"):
         pinned.write_text(found + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Broken pools and allocators: history's faults, one class a file, each caught by the clause it names."""
+"""Broken pools and allocators: history's faults, one a file, each caught by the clause it names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from conformance import Allocator, Pool
 from conformance.adapters import Adapter
 from conformance.allocator import AllocatorKind
+from conformance.contract import Level
 from conformance.geometry import Geometry
 from conformance.pool import Kind
 
@@ -23,7 +24,8 @@ class Fault:
     `clause` the one clause that it breaks, and `program` the smallest program that shows it
     (empty where a signature shows it). `make` builds the broken pool; a fault of an
     allocator has a correct pool there, `allocator`, its kind, and `front`, which makes the
-    broken allocator before that pool. `sizes` are constraints on the geometry.
+    broken allocator before that pool. `sizes` are constraints on the geometry, `level` is
+    `required` where a strict clause would be accused first.
     """
 
     reports: tuple[str, ...]
@@ -37,6 +39,7 @@ class Fault:
     front: Callable[[Any], Any] | None = None
     allocator: AllocatorKind | None = None
     sizes: Mapping[str, Any] = field(default_factory=dict)
+    level: Level = "strict"
     module: str = ""
 
     @property
@@ -52,12 +55,12 @@ class Fault:
             kind=self.kind,
             attention=self.attention,
             adapter=self.adapter,
-            level="strict",
+            level=self.level,
             **self.sizes,
         )
         if self.front is None or self.allocator is None:
             return pool
-        return Allocator(self.name, self.front, pool, kind=self.allocator, level="strict")
+        return Allocator(self.name, self.front, pool, kind=self.allocator, level=self.level)
 
 
 def faults() -> list[Fault]:

@@ -32,5 +32,5 @@ FAULT = Fault(
     clause="foreign_copy_is_refused",
     make=partial(make_token, cls=AcceptsAnyLayout),
     kind="token",
-    program="write r0 at 5; foreign c0 of 1; refuse reload c0 at 5",
+    program="foreign c0 of 1; refuse reload c0 at 5",
 )

@@ -1,32 +1,48 @@
-"""What is handed out is a view, so a later write changes what its holder has."""
+"""A slot is handed out as a view of the stack of free slots, which a later free rewrites."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
+import torch
+from torch import Tensor
 
-from reference_pools import HybridPool
+from reference_pools import HybridPool, StatePool
+from reference_pools.allocators import StateSlotAllocator
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_hybrid
 
 
-class ReturnsView(HybridPool):
-    def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any:
-        copy = super().get_cpu_copy(indices, mamba_indices=mamba_indices)
-        if copy.state is None or self.device.type != "cpu":
-            return copy
-        row = int(self.state.rows_of(mamba_indices)[0])
-        views = [[layer[row : row + 1]] for layer in self.state.conv]
-        state = replace(copy.state, chunks=copy.state.chunks | {"conv": views})
-        return replace(copy, state=state)
+class HandsOutItsStack(StateSlotAllocator):
+    def __init__(self, state: StatePool) -> None:
+        super().__init__(state)
+        self.stack = torch.empty(state.size, dtype=torch.int64, device=state.device)
+
+    def alloc(self, count: int, held: Tensor | None = None) -> Tensor | None:
+        slots = super().alloc(count, held)
+        if slots is None:
+            return None
+        top = self.available()
+        self.stack[top : top + count] = slots
+        return self.stack[top : top + count]
+
+    def free(self, ids: Tensor) -> None:
+        freed, top = ids.clone(), self.available()
+        super().free(ids)
+        count = self.available() - top
+        self.stack[top : top + count] = freed[:count]
+
+
+def front(pool: HybridPool) -> HandsOutItsStack:
+    return HandsOutItsStack(pool.state)
 
 
 FAULT = Fault(
-    reports=("Megatron-LM#6584", "sglang#21624"),
+    reports=("Megatron-LM#6584",),
     fault_class="aliasing",
-    clause="copy_is_its_own_memory",
-    make=partial(make_hybrid, cls=ReturnsView),
+    clause="ids_keep_their_values",
+    make=make_hybrid,
     kind="hybrid",
-    program="write r0 at 5 state 1; offload r0 as c0 state 1",
+    front=front,
+    allocator="slots",
+    level="required",
+    program="extend r0 by 1; extend r1 by 1; free r0",
 )

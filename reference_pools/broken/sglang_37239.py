@@ -14,7 +14,7 @@ class TokenIdsForPages(DSAPool):
     def pages_of(self, indices: Any) -> Any:
         _, start_slot = super().pages_of(indices)
         pages = self.token_rows // self.page_size
-        return indices[:: self.page_size] % pages, start_slot
+        return indices[:: self.page_size].clamp(max=pages - 1), start_slot
 
 
 FAULT = Fault(

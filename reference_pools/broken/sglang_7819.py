@@ -1,40 +1,29 @@
-"""The paged front of a pool forwards nothing, so its pair is the root's stub."""
+"""The allocator of pages forwards neither offload nor reload: both are the root's stubs."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import Any
 
-from conformance.geometry import Geometry
-from reference_pools import KVPool, TokenPool
+from reference_pools.allocators import PagedAllocator
 from reference_pools.broken import Fault
 from reference_pools.declarations import make_token
 
 
-class PagedFront(KVPool):
-    def __init__(self, pool: TokenPool) -> None:
-        super().__init__(
-            size=pool.size,
-            page_size=pool.page_size,
-            layers=pool.layers,
-            dtype=torch.bfloat16,
-            device=pool.device,
-        )
-        self.pool = pool
+class ForwardsNothing(PagedAllocator):
+    def get_cpu_copy(self, indices: Any, mamba_indices: Any = None) -> Any:
+        raise NotImplementedError
 
-    def buffers(self) -> dict[str, list[Tensor]]:
-        return self.pool.buffers()
-
-
-def make(geometry: Geometry) -> PagedFront:
-    return PagedFront(make_token(geometry))
+    def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
+        raise NotImplementedError
 
 
 FAULT = Fault(
     reports=("sglang#7819",),
     fault_class="missing-override",
-    clause="every_verb_works",
-    make=make,
+    clause="allocator_forwards_the_verbs",
+    make=make_token,
     kind="token",
-    program="write r0 at 5; offload r0 as c0",
+    front=ForwardsNothing,
+    allocator="token",
+    program="extend r0 by 1; retract r0 as c0",
 )

@@ -14,7 +14,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(
     "clause",
-    ["companions_travel", "override_accepts_every_keyword", "copy_is_its_own_memory"],
+    [
+        "move_carries_companions",
+        "shared_ids_outlive_one_owner",
+        "companions_travel",
+        "override_accepts_every_keyword",
+    ],
 )
 def test_readme_shows_the_message(clause: str) -> None:
     message = (ROOT / "tests" / "messages" / f"{clause}.txt").read_text(encoding="utf-8")

@@ -60,9 +60,14 @@ def check_lacking_verbs(case: Case) -> None:
     geometry = geometries(case.pool, case.device)[0]
     adapter = allocator_adapter_of(case.allocator)
     for capability in sorted(case.allocator.lacks):
-        made = case.allocator.make(build(case.pool, geometry)[0])
+        pool, inventory = build(case.pool, geometry)
+        made = case.allocator.make(pool)
+        state = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
         ids = adapter.alloc(made, geometry.page_size, _ids(geometry, 0))
         assert ids is not None
+        if capability == "zeroing" and _is_zero(state, int(ids[0])):
+            problem = "a slot was zero when it was handed out: delete 'zeroing' from lacks"
+            raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
         before = dict(adapter.available(made))
         for name, call in _allocator_calls(adapter, made, ids, capability).items():
             case.tally.add(Tally(programs=1))
@@ -82,6 +87,13 @@ def _accepted(name: str, call: Callable[[], Any], capability: str) -> str:
     except Exception as error:
         return f"{name} raised {type(error).__name__}, expected NotImplementedError: {error}"
     return f"{name} was accepted: delete {capability!r} from lacks"
+
+
+def _is_zero(model: Model, slot: int) -> bool:
+    """Whether a state row, which held bytes of nobody, is zero in every buffer."""
+    ids = model.cells((), slot).state
+    found = [b.gather(ids) for b in model.actual if b.unit == "state"]
+    return not any(bool(rows.any()) for rows in found)
 
 
 def _who(

@@ -59,6 +59,7 @@ def declared(config: pytest.Config) -> Declared:
                 )
         families = tuple(e for e in entries if isinstance(e, Family))
         _check_device(config)
+        _check_isolation(config, [*pools, *allocators])
         config.stash[_DECLARED] = Declared(pools, allocators, families, *_probe(config, pools))
     return config.stash[_DECLARED]
 
@@ -73,6 +74,16 @@ def _check_device(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--kv-device={name}: not a torch device") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise pytest.UsageError(f"--kv-device={name}: torch sees no CUDA device")
+
+
+def _check_isolation(config: pytest.Config, entries: Sequence[Pool | Allocator]) -> None:
+    device = config.getoption("--kv-device")
+    for entry in entries:
+        if entry.isolated and not device.startswith("cpu"):
+            raise pytest.UsageError(
+                f"{type(entry).__name__} {entry.name!r} is isolated, and --kv-device={device}: "
+                "a forked process cannot use the device; leave one of the two out"
+            )
 
 
 def _probe(config: pytest.Config, pools: Sequence[Pool]) -> tuple[frozenset[type], frozenset[str]]:

@@ -84,7 +84,8 @@ class Front:
                 blame = self._free(requests, start)
             case Share(request, new, tokens):
                 ids = self.ledger.share(request, new, tokens)
-                self._must(blame, lambda: self.adapter.share(self.made, self._ids(ids)))
+                clause = "shared_ids_outlive_one_owner"
+                self._must(clause, lambda: self.adapter.share(self.made, self._ids(ids)))
             case Slide(request, start, stop):
                 blame = "mapping_dies_with_its_page"
                 ids = self.ledger.requests[request][start:stop]
@@ -216,7 +217,8 @@ class Front:
             self._must(blame, lambda: self.adapter.clear(self.made))
             self.ledger.clear()
         elif step == BEGIN_GROUP:
-            self._must(blame, lambda: self.adapter.begin_group(self.made))
+            clause = "free_groups_free_at_the_end"
+            self._must(clause, lambda: self.adapter.begin_group(self.made))
             self.ledger.pending = self.ledger.no_ids()
         elif step == END_GROUP:
             blame = "free_groups_free_at_the_end"

@@ -18,8 +18,8 @@ from conformance.case import Case
 from conformance.claims import check_lacking_verbs
 from conformance.contract import CLAUSES
 from conformance.violation import Violation
-from reference_pools.allocators import PagedAllocator
-from reference_pools.declarations import make_token
+from reference_pools.allocators import PagedAllocator, StateSlotAllocator
+from reference_pools.declarations import make_hybrid, make_token
 
 WITNESS = "extend r0 by 1; free r0"
 TOKEN = Pool("token", make_token, kind="token")
@@ -353,3 +353,34 @@ def test_declaring_an_allocator_imports_neither_torch_nor_hypothesis() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+class LeavesState(StateSlotAllocator):
+    """Hands out state rows as they are."""
+
+    def alloc(self, count: int, held: Tensor | None = None) -> Tensor | None:
+        return self.free_list.take(count, self.free_list.start(count, None))
+
+
+@pytest.mark.parametrize("cls", [StateSlotAllocator, LeavesState])
+def test_lack_of_zeroing_is_looked_at(cls: type[StateSlotAllocator]) -> None:
+    hybrid = Pool("hybrid", make_hybrid, kind="hybrid")
+    slots = Allocator("slots", lambda p: cls(p.state), hybrid, kind="slots", lacks=["zeroing"])
+    case = Case(hybrid, CLAUSES["lacking_verbs_are_refused"], "cpu", "required", 1)
+    case.allocator = slots
+    if cls is LeavesState:
+        check_lacking_verbs(case)
+        return
+    with pytest.raises(Violation, match="delete 'zeroing' from lacks"):
+        check_lacking_verbs(case)
+
+
+@pytest.mark.parametrize("entry", ["Pool", "Allocator"])
+def test_isolation_is_for_the_cpu(downstream: Any, entry: str) -> None:
+    pool = 'Pool("p", make_token, kind="token"{})'
+    classes = "from conformance import Allocator"
+    declared = pool.format(", isolated=True")
+    if entry == "Allocator":
+        declared = f'Allocator("p", len, {pool.format("")}, isolated=True)'
+    result = downstream(f"[{declared}]", "--kv-device=meta", classes=classes)
+    assert f"{entry} 'p' is isolated, and --kv-device=meta" in result.stderr.str()

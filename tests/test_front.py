@@ -237,7 +237,7 @@ def test_what_a_closed_group_has_freed_is_handed_out() -> None:
 def test_clear_must_end_the_free_group() -> None:
     text = "extend r0 by 6; begin group; free r0; clear; begin group"
     (at, clause, what), *_ = told(paged(KeepsTheGroup), text)
-    assert (at, clause) == (4, "ids_are_conserved")
+    assert (at, clause) == (4, "free_groups_free_at_the_end")
     assert what.startswith("raised RuntimeError: a free group is open already")
 
 

@@ -52,7 +52,7 @@ def _run(options: list[str]) -> int:
     if not any(option.startswith("--hypothesis-seed") for option in options):
         options = ["--hypothesis-seed=0", *options]
     if not any(option.startswith(_ALONE) for option in options):
-        options = ["-n", "auto", "--dist", "loadgroup", *options]
+        options = ["-n", "auto", "--dist", "worksteal", *options]
     alone = ["--noconftest", "-c", os.devnull, "--rootdir", suite, *_cache()]
     return int(
         pytest.main(

@@ -20,6 +20,7 @@ from conformance.programs import (
     CLEAR,
     END_GROUP,
     SCRIBBLE_IDS,
+    Claim,
     Extend,
     Free,
     Program,
@@ -46,7 +47,8 @@ def explain(
     if not binds(clause):
         return clause, program, trouble
     while (feature := _feature(clause, steps)) is not None:
-        named, fewer = feature
+        named, variants = feature
+        fewer = [_with_names(variant) for variant in variants]
         troubles = [_first_trouble(allocator, geometry, without, binds) for without in fewer]
         at = next((at for at, found in enumerate(troubles) if found is not None), None)
         if at is None:
@@ -79,19 +81,47 @@ def _feature(clause: str, steps: Steps) -> tuple[str, list[Steps]] | None:
         return "ids_keep_their_values", [_drop(steps, SCRIBBLE_IDS)]
     if clause == "clear_resets_everything" and CLEAR in steps:
         return clause, [_freed_one_by_one(steps)]
-    if clause == "free_groups_free_at_the_end" and BEGIN_GROUP in steps:
+    if BEGIN_GROUP in steps:  # whatever it is: what an open group loses does not show yet
         return clause, [_drop(steps, BEGIN_GROUP, END_GROUP)]
     shares = [step for step in steps if isinstance(step, Share)]
     if clause == "shared_ids_outlive_one_owner" and shares:
         return clause, [_merged(steps), _drop(steps, *shares)]
     slides = [step for step in steps if isinstance(step, Slide)]
     if clause == "mapping_dies_with_its_page" and slides:
-        return clause, [_drop(steps, *slides)]
+        of_last = [slide for slide in slides if slide.request in _freed(steps[-1])]
+        return clause, [_drop(steps, *of_last), _drop(steps, *slides)]
     return None
 
 
 def _drop(steps: Steps, *dropped: Step) -> Steps:
     return tuple(step for step in steps if step not in dropped)
+
+
+def _freed(step: Step) -> tuple[str, ...]:
+    return step.requests if isinstance(step, Free) else (getattr(step, "request", ""),)
+
+
+def _with_names(steps: Steps) -> Steps:
+    """`steps` without what they say of requests and copies that no step has made."""
+    made, kept = set[str](), list[Step]()
+    for step in steps:
+        match step:
+            case Extend(request) | Claim(request):
+                made.add(request)
+            case Share(request, new) if request in made:
+                made.add(new)
+            case Retract(request, copy) if request in made:
+                made.add(f"copy {copy}")
+            case Resume(request, copy) if f"copy {copy}" in made:
+                made.add(request)
+            case Free(requests) if made.intersection(requests):
+                step = replace(step, requests=tuple(r for r in requests if r in made))
+            case Slide(request) if request in made:
+                pass
+            case Share() | Retract() | Resume() | Free() | Slide():
+                continue
+        kept.append(step)
+    return tuple(kept)
 
 
 def _merged(steps: Steps) -> Steps:

@@ -132,8 +132,8 @@ def _allocator_calls(
     """The verbs of an allocator that this capability stands for."""
     if capability == "offload":
         return {
-            "offload": lambda: adapter.offload(made, ids),
-            "reload": lambda: adapter.reload(made, None, ids),
+            "offload": lambda: adapter.offload(made, ids, None),
+            "reload": lambda: adapter.reload(made, None, ids, None),
         }
     if capability == "groups":
         return {

@@ -149,7 +149,8 @@ def _broken_by_company(pool: Pool, geometry: Geometry, program: Program, trouble
         if any(isinstance(call, Reload) and call.copy == reload.copy for call in refused):
             return "copy_survives_a_refusal"
     parts = [s for s in steps if isinstance(s, Offload) and s.stop is not None]
-    if parts and not _shows(trouble, pool, geometry, _as_requests(geometry, steps, parts)):
+    is_part = getattr(steps[-1], "copy", None) in [part.copy for part in parts]
+    if is_part and not _shows(trouble, pool, geometry, _as_requests(geometry, steps, parts)):
         return "splitting_gives_the_whole"
     if _shows(trouble, pool, geometry, plain(Program(steps))):
         return "copies_are_independent"

@@ -19,13 +19,11 @@ def pytest_kv_pools() -> list[Pool | Allocator | Family]:
     return [entry for point in entry_points(group=GROUP) for entry in point.load()()]
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The checks of one pool run in one process, where they share what they have run."""
-    for item in items:
-        case = case_of(item)
-        if case is not None:
-            item.add_marker(pytest.mark.xdist_group(case.owner))
+    """The checks of one pool lie side by side, so that most run in one process, where they
+    share what they have run."""
+    items.sort(key=lambda item: getattr(case_of(item), "owner", ""))
 
 
 def pytest_collection_finish() -> None:

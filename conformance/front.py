@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,7 +48,8 @@ def allocator_adapter_of(allocator: Allocator) -> AllocatorAdapter:
 @dataclass(slots=True)
 class Front:
     """The allocator of one run. `lent` are the tensors of ids that the caller holds, each
-    with the values it had when it was handed out."""
+    with the values it had when it was handed out. Where the pool has state, each request has
+    one of `free_states`; `with_state` says which copies hold one."""
 
     declared: Allocator
     made: Any
@@ -57,6 +59,9 @@ class Front:
     lent: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     passed: list[Tensor] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    free_states: list[int] = field(default_factory=list)
+    with_state: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def before(cls, declared: Allocator, run: Run) -> Front:
@@ -69,7 +74,10 @@ class Front:
             first, end, page = 1, geometry.state_rows, 1
         elif declared.kind == "host":
             first, end = 0, geometry.size
-        return cls(declared, made, adapter, run, Ledger(first, end, page, totals))
+        front = cls(declared, made, adapter, run, Ledger(first, end, page, totals))
+        if "state" in run.pool.offers and "offload" in declared.offers:
+            front.free_states += range(1, geometry.state_rows)
+        return front
 
     def do(self, step: Step) -> None:
         """One step, and everything that must add up after it. A step of a request that got
@@ -81,7 +89,8 @@ class Front:
             case Extend(request, None, tokens):
                 blame = self._extend(request, tokens)
             case Free(requests, start):
-                blame = self._free(requests, start)
+                alive = tuple(r for r in requests if r in self.ledger.requests)
+                blame = self._free(alive, start)
             case Share(request, new, tokens):
                 ids = self.ledger.share(request, new, tokens)
                 clause = "shared_ids_outlive_one_owner"
@@ -108,6 +117,9 @@ class Front:
         self._check(blame)
 
     def _concerns_nobody(self, step: Step) -> bool:
+        """Whether a step is about a request, or a copy of one, that got no ids; `KeyError` for
+        a name that no earlier step has made."""
+        self._follow_names(step)
         match step:
             case Free(requests):
                 return not any(request in self.ledger.requests for request in requests)
@@ -116,12 +128,38 @@ class Front:
             case Retract(request):
                 return request not in self.ledger.requests
             case Resume(_, copy):
-                return copy not in self.run.copies
+                no_state = self.with_state.get(copy, False) and not self.free_states
+                return copy not in self.run.copies or no_state
             case Refuse(Free(requests) as call):
                 known = self.ledger.requests.keys() | self.ledger.gone.keys()
                 return not known.issuperset(requests) or not self._why_illegal(call)
         is_open = self.ledger.pending is not None
         return step == (BEGIN_GROUP if is_open else END_GROUP)
+
+    def _follow_names(self, step: Step) -> None:
+        match step:
+            case Extend(request):
+                self.names.add(request)
+            case Claim(request):
+                self.names.add(request)
+            case Share(request, new):
+                self._must_be_named(request)
+                self.names.add(new)
+            case Slide(request):
+                self._must_be_named(request)
+            case Free(requests) | Refuse(Free(requests)):
+                self._must_be_named(*requests)
+            case Retract(request, copy):
+                self._must_be_named(request)
+                self.names.add(f"copy {copy}")
+            case Resume(request, copy):
+                self._must_be_named(f"copy {copy}")
+                self.names.add(request)
+
+    def _must_be_named(self, *names: str) -> None:
+        for name in names:
+            if name not in self.names:
+                raise KeyError(name)
 
     # -- steps -------------------------------------------------------------------------
 
@@ -141,7 +179,8 @@ class Front:
                 raise StopProgram
             return clause
         if ids is None and self.ledger.pending:
-            return clause  # what the open free group has freed need not be free yet
+            # What the open free group has freed need not be free yet.
+            return "exhaustion_changes_nothing"
         if ids is None:
             how = "None was returned" if error is None else f"raised {told(error)}"
             what = f"{how} for {tokens} ids, and {self.ledger.room()} are free"
@@ -163,7 +202,10 @@ class Front:
         if self.declared.kind == "host":
             return
         if self.declared.kind != "slots":
-            self.run.place(request, held, tuple(values), None)
+            state = self.run.states.get(request)
+            if state is None and self.free_states:
+                state = self.free_states.pop()
+            self.run.place(request, held, tuple(values), state)
             return
         if "zeroing" in self.declared.offers:
             for slot in values:
@@ -196,19 +238,26 @@ class Front:
         self.ledger.free(requests, start)
         for request in requests:
             self.run.placed[request] = tuple(self.ledger.requests.get(request, ()))
+            if request not in self.ledger.requests:
+                self._give_back_state(request)
         return blame
 
+    def _give_back_state(self, request: str) -> None:
+        state = self.run.states.pop(request, None)
+        if state is not None:
+            self.free_states.append(state)
+
     def _offload(self, request: str, copy: str) -> None:
-        rows = tuple(self.ledger.requests[request])
-        self.run.offload(copy, rows, None, lambda ids, _: self.adapter.offload(self.made, ids))
+        rows, state = tuple(self.ledger.requests[request]), self.run.states.get(request)
+        self.with_state[copy] = state is not None
+        self.run.offload(copy, rows, state, partial(self.adapter.offload, self.made))
 
     def _resume(self, request: str, copy: str) -> str:
         blame = self._extend(request, self.run.copies[copy].tokens)
         if request in self.ledger.requests:
             rows, host = tuple(self.ledger.requests[request]), self.run.copies[copy].host
-            self.run.reload(
-                copy, rows, None, lambda ids, _: self.adapter.reload(self.made, host, ids)
-            )
+            state = self.run.states.get(request) if self.with_state[copy] else None
+            self.run.reload(copy, rows, state, partial(self.adapter.reload, self.made, host))
         return blame
 
     def _bare(self, step: Bare, blame: str) -> str:
@@ -216,6 +265,8 @@ class Front:
             blame = "clear_resets_everything"
             self._must(blame, lambda: self.adapter.clear(self.made))
             self.ledger.clear()
+            for request in list(self.run.states):
+                self._give_back_state(request)
         elif step == BEGIN_GROUP:
             clause = "free_groups_free_at_the_end"
             self._must(clause, lambda: self.adapter.begin_group(self.made))

@@ -67,7 +67,8 @@ def _work_and_exit(work: Work, parent: Connection) -> None:
         tally = work(first, lambda step, clause: parent.send(("at", (step, clause))))
         parent.send(("done", (troubles, tally)))
     except BaseException as error:
-        parent.send(("error", RuntimeError(f"{type(error).__name__}: {error}")))
+        told = RuntimeError(f"{type(error).__name__}: {error}")
+        parent.send(("error", error if isinstance(error, LookupError) else told))
     finally:
         parent.close()
         os._exit(0)

@@ -219,6 +219,7 @@ def _allocators(pools: dict[str, Pool]) -> list[Allocator]:
     return [
         strict("token-ids", TokenAllocator, token),
         strict("paged-ids", PagedAllocator, pools["token"]),
+        strict("hybrid-ids", PagedAllocator, pools["hybrid"]),
         strict("window-ids", SlidingWindowAllocator, window, kind="window"),
         strict("virtual-ids", VirtualAllocator, virtual, kind="virtual"),
         strict("state-slots", make_state_slots, pools["hybrid"], kind="slots"),

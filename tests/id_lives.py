@@ -29,7 +29,7 @@ Pages = tuple[int, ...]
 
 NEEDED: dict[Step, str] = {BEGIN_GROUP: "groups", END_GROUP: "groups", COMPACT: "virtual"}
 IN_A_GROUP = (SCRIBBLE_IDS, END_GROUP, CLEAR)
-"""What may stand in a free group beside frees; the last two end it."""
+"""What may stand in a free group beside frees and allocations; the last two end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ def moments(allocator: Allocator, geometry: Geometry, program: Program) -> Itera
 def problem(allocator: Allocator, moment: Moment) -> str:
     """What is illegal about a step of allocations; "" if nothing is."""
     step, page, offers = moment.step, moment.page, allocator.offers
-    if moment.in_group and not isinstance(step, Free) and step not in IN_A_GROUP:
-        return "no free, in a free group"
+    if moment.in_group and not isinstance(step, Free | Extend) and step not in IN_A_GROUP:
+        return "neither free nor allocation, in a free group"
     match step:
         case Extend(_, rows, tokens):
             whole = allocator.kind != "host" or tokens % page == 0

@@ -97,7 +97,7 @@ class ReloadsNothing(PagedAllocator):
             FreesFullPages,
             "extend r0 by 1; begin group; free r0; clear; extend r1 by 1; free r1",
             CONSERVED,
-            "extend r1 by 1; free r1",
+            "extend r0 by 1; free r0",
         ),
         (
             TracksTheFirstBlocks,

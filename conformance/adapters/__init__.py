@@ -78,8 +78,8 @@ class AllocatorAdapter(Protocol):
     def translate(self, allocator: Any, ids: Tensor) -> Tensor:
         """The physical rows of virtual `ids` `[n]`."""
 
-    def offload(self, allocator: Any, ids: Tensor) -> Any:
+    def offload(self, allocator: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
         """Offload through the allocator, with every optional keyword that it has."""
 
-    def reload(self, allocator: Any, copy: Any, ids: Tensor) -> None:
+    def reload(self, allocator: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         """Reload through the allocator, likewise."""

@@ -94,11 +94,11 @@ class PlainAllocator:
         rows: Tensor = verb(allocator, "translate")(ids)
         return rows
 
-    def offload(self, allocator: Any, ids: Tensor) -> Any:
-        return verb(allocator, "get_cpu_copy")(ids, mamba_indices=None)
+    def offload(self, allocator: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        return verb(allocator, "get_cpu_copy")(ids, mamba_indices=state_ids)
 
-    def reload(self, allocator: Any, copy: Any, ids: Tensor) -> None:
-        verb(allocator, "load_cpu_copy")(copy, ids, mamba_indices=None)
+    def reload(self, allocator: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
+        verb(allocator, "load_cpu_copy")(copy, ids, mamba_indices=state_ids)
 
 
 def verb(owner: Any, name: str) -> Callable[..., Any]:

@@ -137,11 +137,11 @@ class SGLangAllocator:
         rows: Tensor = verb(allocator, "translate_kv_indices_for_transfer")(ids)
         return rows
 
-    def offload(self, allocator: Any, ids: Tensor) -> Any:
-        return _offload(allocator, ids, None)
+    def offload(self, allocator: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        return _offload(allocator, ids, state_ids)
 
-    def reload(self, allocator: Any, copy: Any, ids: Tensor) -> None:
-        _reload(allocator, copy, ids, None)
+    def reload(self, allocator: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
+        _reload(allocator, copy, ids, state_ids)
 
 
 def _offload(allocator: Any, ids: Tensor, state_ids: Tensor | None) -> Any:

@@ -54,7 +54,7 @@ class Recorder:
         for name, value in report.user_properties:
             if name == Outcome.PROPERTY and self._worker == "main":
                 self._is_used = True
-                self._record(_node(report), Outcome.from_json(str(value)))
+                self._record(report.nodeid, Outcome.from_json(str(value)))
 
     def _record(self, node: str, outcome: Outcome) -> None:
         if outcome.findings and self._keeps and self.store.usable:
@@ -120,9 +120,3 @@ def _journal(item: pytest.Item, case: Any, folder: Path, worker: str) -> Journal
     return Journal.open(
         folder, worker, Running(node, check, case.name, case.clause.id, os.getpid())
     )
-
-
-def _node(report: pytest.TestReport) -> str:
-    """The node id, without the group that xdist puts behind it under --dist=loadgroup."""
-    node, group, _ = report.nodeid.partition("]@")
-    return f"{node}]" if group else node

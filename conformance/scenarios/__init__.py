@@ -9,7 +9,15 @@ from conformance.geometry import Geometry, geometries
 from conformance.index_sets import Draw
 from conformance.pool import Pool
 from conformance.programs import Program
-from conformance.scenarios.allocations import allocations, double_free, duplicate_free, foreign_free
+from conformance.scenarios.allocations import (
+    allocations,
+    double_free,
+    duplicate_free,
+    foreign_free,
+    grouped,
+    shared,
+    slid,
+)
 from conformance.scenarios.illegal import refusals
 from conformance.scenarios.lives import lives
 from conformance.scenarios.moves import moved, state_copied, state_zeroed
@@ -41,6 +49,7 @@ __all__ = [
     "empty",
     "every_form",
     "foreign_free",
+    "grouped",
     "lives",
     "moved",
     "other_rows",
@@ -49,6 +58,8 @@ __all__ = [
     "repeated",
     "same_rows",
     "separate_memory",
+    "shared",
+    "slid",
     "split",
     "state_copied",
     "state_zeroed",
@@ -58,7 +69,8 @@ __all__ = [
 
 ONE_TRIP: tuple[Scenario, ...] = (other_rows, same_rows, every_form)
 LIVES: tuple[Scenario, ...] = (lives, moved, state_copied, state_zeroed)
-ALLOCATIONS: tuple[Scenario, ...] = (allocations, double_free, duplicate_free, foreign_free)
+_EPISODES: tuple[Scenario, ...] = (allocations, grouped, shared, slid)
+ALLOCATIONS: tuple[Scenario, ...] = (*_EPISODES, double_free, duplicate_free, foreign_free)
 
 
 def most_requests(scenario: Scenario) -> int:

@@ -98,8 +98,14 @@ class Allocations:
 
     def _exhaust(self) -> None:
         """More than is free, by one or by many; where pages are shared it may fit after all."""
-        request, free = self._new(), self.size - sum(map(self._whole_pages, self.alive.values()))
+        free = self.size - sum(map(self._whole_pages, self.alive.values()))
         tokens = max(0, free) + 1 + self._draw(3) * self.page
+        if self.alive and self._draw(2):
+            request = self._one()
+            spare = self._whole_pages(self.alive[request]) - self.alive[request]
+            self._step(Extend(request, tokens=self._page_of_host(spare + tokens)))
+            return
+        request = self._new()
         self._step(Extend(request, tokens=self._page_of_host(tokens)))
         self._step(Free((request,)))
 
@@ -110,9 +116,14 @@ class Allocations:
         self._step(Free((request,)))
 
     def _free(self) -> None:
-        request = self._one()
-        self._forget(request)
-        self._step(Free((request,)))
+        """One request goes, or in one call two that share nothing."""
+        going = [self._one()]
+        others = [r for r in self.alive if r != going[0] and r not in self.shared]
+        if going[0] not in self.shared and others and self._draw(4) == 3:
+            going.append(others[self._draw(len(others))])
+        for request in going:
+            self._forget(request)
+        self._step(Free(tuple(going)))
 
     def _free_tail(self) -> None:
         """The request keeps its first pages."""
@@ -127,12 +138,18 @@ class Allocations:
         self._step(Free((request,), keep))
 
     def _group(self) -> None:
-        """One more comes, and a free group, in which some requests go, ends or is cleared
-        away."""
+        """One more comes, and a free group, in which some requests go and others come where
+        there is room without those, ends or is cleared away."""
         self._begin()
+        room = self.size - sum(map(self._whole_pages, self.alive.values()))
         self._step(BEGIN_GROUP)
         for _ in range(1 + self._draw(len(self.alive))):
-            self._free()
+            if self.alive:
+                self._free()
+            if room > 0 and self._draw(8) == 7:
+                tokens = self._page_of_host(1 + self._draw(room))
+                self._grow(self._new(), tokens)
+                room -= self._whole_pages(tokens)
             if self._draw(4) == 3:
                 self._step(SCRIBBLE_IDS)
         if self._draw(4) == 3:
@@ -255,6 +272,34 @@ def allocations(s: Script) -> None:
     Allocations.of(s).run()
 
 
+def grouped(s: Script) -> None:
+    """An episode that begins with a free group."""
+    episode = Allocations.of(s)
+    episode._begin()
+    episode._begin()
+    if "groups" in episode.allocator.offers:
+        episode._group()
+    episode.run()
+
+
+def shared(s: Script) -> None:
+    """An episode that begins with a shared prefix."""
+    episode = Allocations.of(s)
+    episode._begin()
+    if "sharing" in episode.allocator.offers:
+        episode._share()
+    episode.run()
+
+
+def slid(s: Script) -> None:
+    """An episode that begins with a window that slides."""
+    episode = Allocations.of(s)
+    episode._begin()
+    if "window" in episode.allocator.offers:
+        episode._slide()
+    episode.run()
+
+
 # -- illegal frees: each between two legal allocations -----------------------------------
 
 
@@ -268,15 +313,17 @@ def _illegal_free(s: Script, *illegal: Step) -> None:
 
 
 def double_free(s: Script) -> None:
-    """Ids that were freed are freed again."""
+    """Ids that were freed are freed again, perhaps in the free group that they went in."""
     episode = Allocations.of(s)
     episode._begin()
     if s.draw(2):
         episode._begin()
-    episode._free()
-    freed = s.steps[-1]
-    assert isinstance(freed, Free)
-    s.steps.append(Refuse(freed))
+    grouped = "groups" in episode.allocator.offers and s.draw(4) == 3
+    freed = Free((episode._one(),))
+    episode._forget(freed.requests[0])
+    s.steps += [BEGIN_GROUP] if grouped else []
+    s.steps += [freed, Refuse(freed)]
+    s.steps += [END_GROUP] if grouped else []
     episode._end()
 
 

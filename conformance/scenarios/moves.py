@@ -54,5 +54,6 @@ def state_zeroed(s: Script) -> None:
     """A state row, perhaps that of a request, is zeroed."""
     rows, _ = draw_rows(s.draw, s.space)
     write = s.write(rows)
-    s.steps.append(ZeroState(s.other_state()))
+    for _ in range(2):
+        s.steps.append(ZeroState(s.other_state()))
     s.round_trip(write, rows)

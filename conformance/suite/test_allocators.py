@@ -62,17 +62,17 @@ def test_clear_resets_everything(kv_case: Case, data: DataObject) -> None:
 
 @for_each_program
 def test_free_groups_free_at_the_end(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.allocations)
+    kv_case.check(data, scenarios.grouped)
 
 
 @for_each_program
 def test_shared_ids_outlive_one_owner(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.allocations)
+    kv_case.check(data, scenarios.shared)
 
 
 @for_each_program
 def test_mapping_dies_with_its_page(kv_case: Case, data: DataObject) -> None:
-    kv_case.check(data, scenarios.allocations)
+    kv_case.check(data, scenarios.slid)
 
 
 @for_each_program

@@ -12,6 +12,7 @@ import argparse
 import gc
 import os
 import random
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -29,6 +30,7 @@ from conformance.contract import find_clause  # noqa: E402
 from conformance.scenarios import ALL, ALLOCATIONS, LIVES, Scenario  # noqa: E402
 from conformance.suite.checks import quiet  # noqa: E402
 from conformance.troubles import Tally  # noqa: E402
+from conformance.violation import Violation  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402
 
 SUBJECTS: dict[str, Pool | Allocator] = {
@@ -45,8 +47,9 @@ def scenarios_of(entry: Pool | Allocator) -> list[Scenario]:
     return [s for s in every if entry.has_state or s not in for_state]
 
 
-def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float]:
-    """Run `programs` programs of one family; the first violation is raised."""
+def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float, str]:
+    """Run `programs` programs of one family, up to the first violation, told as text: its
+    type is made while running, and cannot be sent to another process."""
     torch.set_num_threads(1)
     gc.freeze()
     entry, total, begin = SUBJECTS[name], Tally(), time.perf_counter()
@@ -56,9 +59,12 @@ def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float]:
     for number, scenario in enumerate(share):
         clause = find_clause("every_verb_works")
         case = Case(pool, clause, "cpu", "strict", 1, allocator=allocator)
-        run_check(case, scenario, -(-programs // len(share)), first_seed + number)
+        try:
+            run_check(case, scenario, -(-programs // len(share)), first_seed + number)
+        except Violation as failure:
+            return name, total, time.perf_counter() - begin, f"{scenario.__name__}: {failure}"
         total.add(case.tally)
-    return name, total, time.perf_counter() - begin
+    return name, total, time.perf_counter() - begin, ""
 
 
 def run_check(case: Case, scenario: Scenario, programs: int, with_seed: int) -> None:
@@ -82,18 +88,20 @@ def main() -> None:
     head = ("family", "programs", "reloads", "rows moved", "ids handed out", "seconds")
     print("{:<14}  {:>8}  {:>8}  {:>10}  {:>14}  {:>7}".format(*head))
     names = [options.family] if options.family else list(SUBJECTS)
-    total = 0
+    total, failures = 0, []
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
         jobs = [
             processes.submit(soak, name, options.programs, options.seed + 1000 * at)
             for at, name in enumerate(names)
         ]
         for job in jobs:
-            name, t, seconds = job.result()
+            name, t, seconds, failure = job.result()
             row = (name, t.programs, t.reloads, t.rows, t.ids, seconds)
             print("{:<14}  {:8}  {:8}  {:10}  {:14}  {:7.0f}".format(*row), flush=True)
             total += t.programs
-    print(f"{total} programs, none failed")
+            failures += [f"{name}, {failure}"] if failure else []
+    print(f"{total} programs, {len(failures) or 'none'} failed", *failures, sep="\n\n")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

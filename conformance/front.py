@@ -81,7 +81,8 @@ class Front:
 
     def do(self, step: Step) -> None:
         """One step, and everything that must add up after it. A step of a request that got
-        no ids, because an id space was full, does nothing."""
+        no ids, because an id space was full, does nothing; neither does one that would share
+        or slide into a page that the request has not filled."""
         blame = "ids_are_conserved"
         if self._concerns_nobody(step):
             return
@@ -124,7 +125,8 @@ class Front:
             case Free(requests):
                 return not any(request in self.ledger.requests for request in requests)
             case Share(request, tokens=stop) | Slide(request, end=stop):
-                return len(self.ledger.requests.get(request, ())) < stop
+                page = self.ledger.page_size
+                return len(self.ledger.requests.get(request, ())) < -(-stop // page) * page
             case Retract(request):
                 return request not in self.ledger.requests
             case Resume(_, copy):

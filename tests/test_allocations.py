@@ -335,6 +335,7 @@ def test_what_does_not_fit_is_followed() -> None:
     [
         ("paged-ids", "extend r0 by 3; extend r1 by 20; extend r0 by 12; share r0[:15] as r2"),
         ("window-ids", "extend r0 by 3; extend r1 by 15; extend r0 by 12; slide r0[0:5]"),
+        ("window-ids", "extend r0 by 1; slide r0[0:1]; extend r1 by 20; extend r1 by 15"),
     ],
 )
 def test_part_of_a_page_is_neither_shared_nor_slid(allocator: str, text: str) -> None:

@@ -15,7 +15,7 @@ from conformance.pool import Family, Pool
 
 if TYPE_CHECKING:
     from conformance.case import Case
-    from conformance.signatures import ClassCase
+    from conformance.signatures.family import ClassCase
     from conformance.violation import Violation
 
 
@@ -112,19 +112,29 @@ def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
     found = declared(config)
     version = int(config.getini("kv_contract"))
     if clause.subject == "signatures":
-        from conformance.signatures import class_cases
-
         return [
             case
             for family in found.families
             if applies(clause, level=_level(config, family), version=version)
-            for case in class_cases(family, clause, found.made)
+            for case in _class_cases(family, clause, found.made, _level(config, family))
         ]
     return [
         make_case(config, entry, clause, replay_text(config))
         for entry in subjects_of(found, clause)
         if not why_off(config, entry, clause)
     ]
+
+
+def _class_cases(
+    family: Family, clause: Clause, made: frozenset[type], level: Level
+) -> list[ClassCase]:
+    from conformance.signatures.family import class_cases
+    from conformance.signatures.findings import ScanError
+
+    try:
+        return class_cases(family, clause, made, level)
+    except ScanError as error:
+        raise pytest.UsageError(f"Family {family.name}: {error}") from None
 
 
 def subjects_of(found: Declared, clause: Clause) -> Sequence[Pool | Allocator]:

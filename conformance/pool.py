@@ -166,14 +166,17 @@ class Family:
 
     `packages` are imported (packages with all their modules) so that every subclass exists.
     Each concrete subclass needs a `Pool` or an entry in `exempt`, keyed by class or by
-    dotted name; a module that cannot be imported needs an entry too. `known` maps a class
-    name to its known signature failures. `verbs` are the offload and reload methods, in
+    dotted name; a module that cannot be imported needs an entry too. With `source` the
+    packages are read instead, so that classes count which cannot be imported here, and what
+    their callers pass is checked too. `known` maps a class name to its known signature
+    failures. `verbs` are the offload and reload methods, in
     this order, then others whose signatures must agree.
     """
 
     root: type
     _: KW_ONLY
     packages: Collection[str] = ()
+    source: bool = False
     exempt: Mapping[type | str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, Known]] = field(default_factory=dict)
     verbs: tuple[str, ...] = ("get_cpu_copy", "load_cpu_copy", "move_kv_cache")
@@ -185,6 +188,8 @@ class Family:
         name = f"Family {self.root.__name__}"
         if isinstance(self.packages, str):
             raise TypeError(f"{name}: packages must be a list, e.g. [{self.packages!r}]")
+        if self.source and not self.packages:
+            raise ValueError(f"{name}: source=True needs the packages that are to be read")
         for key, reason in self.exempt.items():
             if not isinstance(reason, str) or not reason.strip():
                 raise ValueError(f"{name}: exemption of {key!r} needs a reason")

@@ -177,6 +177,7 @@ def kv_pools() -> list[Pool | Allocator | Family]:
     family = Family(
         KVPool,
         packages=["reference_pools"],
+        source=True,
         exempt={"reference_pools.broken": "faults on purpose"},
         level="strict",
     )

@@ -15,18 +15,21 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import drifted
 import pytest
 from broken_allocators import ALLOCATORS
 from broken_pools import CLASSES, POOLS, family
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import Allocator, Pool
+from conformance import Allocator, Family, Pool
 from conformance import suite as checks
 from conformance.case import Case
 from conformance.contract import CLAUSES
 from conformance.declared import violations_in
-from conformance.signatures import ClassCase
+from conformance.signatures.family import ClassCase, class_cases
+from conformance.signatures.live import member_of
+from conformance.signatures.rules import RULES
 from conformance.suite.checks import quiet
 from conformance.violation import Violation
 from reference_pools import KVPool
@@ -69,15 +72,41 @@ def program_message(clause: str) -> str:
 def class_message(clause: str) -> str:
     cls = CLASSES[clause]
     root = KVPool if issubclass(cls, KVPool) else family().root
+    return message_of(ClassCase(family(root), CLAUSES[clause], cls.__name__, cls))
+
+
+def source_message(clause: str) -> str:
+    return message_of(*broken_in_source(clause)[clause])
+
+
+def message_of(case: ClassCase) -> str:
     with pytest.raises(Violation) as caught:
-        ClassCase(family(root), CLAUSES[clause], cls.__name__, cls).check()
-    assert caught.value.clause == clause
+        case.check()
+    assert caught.value.clause == case.clause.id
     return str(caught.value)
 
 
+def broken_in_source(clause: str) -> dict[str, list[ClassCase]]:
+    """The cases that fail in the module that is named after a clause."""
+    declared = Family(drifted.Root, packages=[f"drifted.{clause}"], source=True)
+    failing: dict[str, list[ClassCase]] = {}
+    for rule in CLAUSES.values():
+        if rule.subject == "signatures" and rule.id != "every_subclass_is_covered":
+            for case in class_cases(declared, rule, (), "strict"):
+                if case.found:
+                    failing.setdefault(rule.id, []).append(case)
+    return failing
+
+
 @pytest.mark.parametrize("clause", sorted(CLAUSES))
-def test_message_of_broken_clause(clause: str) -> None:
-    found = class_message(clause) if clause in CLASSES else program_message(clause)
+def test_message_of_broken_clause(clause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if clause in CLASSES:
+        found = class_message(clause)
+    elif "source" in CLAUSES[clause].needs:
+        monkeypatch.chdir(MESSAGES.parent.parent)
+        found = source_message(clause)
+    else:
+        found = program_message(clause)
     pinned = MESSAGES / f"{clause}.txt"
     if os.environ.get("KV_WRITE_MESSAGES"):
         pinned.write_text(found + "\n", encoding="utf-8")
@@ -95,11 +124,17 @@ def test_broken_class_breaks_one_rule(clause: str) -> None:
     assert set(broken_rules(root, cls)) <= {clause}
 
 
-def broken_rules(root: type, cls: type) -> Iterator[str]:
-    from conformance.signatures.live import RULES
+@pytest.mark.parametrize("clause", [c.id for c in CLAUSES.values() if "source" in c.needs])
+def test_drifted_module_breaks_one_clause(clause: str) -> None:
+    (cases,) = broken_in_source(clause).values()
+    assert [case.clause.id for case in cases] == [clause]
 
+
+def broken_rules(root: type, cls: type) -> Iterator[str]:
+    verbs = ("get_cpu_copy", "load_cpu_copy")
+    members = member_of(root, root, verbs), member_of(cls, root, verbs)
     for clause, rule in RULES.items():
-        if list(rule(root, cls, ("get_cpu_copy", "load_cpu_copy"))):
+        if list(rule(*members, verbs)):
             yield clause
 
 

@@ -104,7 +104,7 @@ def test_clauses_on_a_verb_need_the_verb(clause: Clause) -> None:
 @each_clause
 def test_clause_applies_to_something_that_can_be_declared(clause: Clause) -> None:
     if clause.subject == "signatures":
-        assert clause.needs == frozenset()
+        assert clause.needs <= {"source"}
     else:
         assert any(clause.needs <= offers for offers in offers_to(clause))
 
@@ -117,7 +117,11 @@ def test_clause_that_needs_something_does_not_apply_to_everything(clause: Clause
     assert applies_to_all is (not clause.needs and clause.subject != "signatures")
 
 
-@pytest.mark.parametrize("need", get_args(Need))
+def test_need_of_source_is_for_families_alone() -> None:
+    assert {c.subject for c in CLAUSES.values() if "source" in c.needs} == {"signatures"}
+
+
+@pytest.mark.parametrize("need", [need for need in get_args(Need) if need != "source"])
 def test_what_can_be_needed_is_needed_and_offered(need: str) -> None:
     assert any(need in clause.needs for clause in CLAUSES.values())
     assert any(need in offers for offers in (*offers_of_pools(), *offers_of_allocators()))

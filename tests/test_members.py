@@ -10,8 +10,8 @@ import pytest
 
 from conformance import Family
 from conformance.contract import CLAUSES
-from conformance.signatures import class_cases
-from conformance.signatures.family import members
+from conformance.signatures.family import class_cases
+from conformance.signatures.imported import members
 
 ROOT = """
 class Root:

@@ -26,6 +26,7 @@ Need = Literal[
     "virtual",
     "zeroing",
     "lacks",
+    "source",
 ]
 
 
@@ -36,7 +37,8 @@ class Clause:
     `needs` says to which pools or allocators it applies: `paged` (ids run through pages in
     order), `companions`, `state` or `stateless`, `offload`, `move` and the other verbs where
     they are not in `lacks`, `window` and `virtual` (kinds of allocators), `lacks` (something
-    is lacking). `source` is where the rule comes from: public faults, a paper, a PR.
+    is lacking), `source` (a family that is read from source). The attribute `source` is where
+    the rule comes from: public faults, a paper, a PR.
     """
 
     id: str

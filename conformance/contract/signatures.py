@@ -42,6 +42,27 @@ CLAUSES = (
         "substitutability: Liskov and Wing, 1994",
     ),
     clause(
+        "every_call_binds",
+        "signatures",
+        "A call whose receiver is known binds on the method that it reaches.",
+        "sglang 25828 (a caller passes what the parent does not accept)",
+        "source",
+    ),
+    strict(
+        "accepted_parameters_are_forwarded",
+        "signatures",
+        "An override that calls its parent hands on each optional parameter the parent uses.",
+        "sglang PR 27645 (mamba_indices accepted, and lost on the way to super())",
+        "source",
+    ),
+    clause(
+        "stubs_are_overridden",
+        "signatures",
+        "A concrete class overrides the verbs that its root only declares.",
+        "sglang 24042, 33385, 36591",
+        "source",
+    ),
+    clause(
         "every_subclass_is_covered",
         "signatures",
         "Every concrete subclass of a family's root has a Pool, or an exemption with a reason.",

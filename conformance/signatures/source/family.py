@@ -1,0 +1,116 @@
+"""A family read from source, with the calls of its verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.signatures.findings import ScanError
+from conformance.signatures.members import Member, Method
+from conformance.signatures.rules import Problem
+from conformance.signatures.source.calls import Call, calls_in
+from conformance.signatures.source.files import find_tree
+from conformance.signatures.source.hierarchy import Hierarchy
+from conformance.signatures.source.methods import Methods
+from conformance.signatures.source.modules import Modules, SourceClass
+from conformance.signatures.source.owners import owners_of
+from conformance.signatures.source.receivers import Receivers
+from conformance.signatures.source.resolve import Resolver
+
+
+@dataclass(slots=True, eq=False)
+class SourceFamily:
+    """The root, the classes under it, and every call of `verbs`."""
+
+    modules: Modules
+    hierarchy: Hierarchy
+    methods: Methods
+    verbs: tuple[str, ...]
+    root: Member
+    calls: list[Call]
+    _owners: dict[SourceClass, set[SourceClass]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, root: str, places: Sequence[str], verbs: Sequence[str]) -> SourceFamily:
+        """The family of `root`, `module:Class`, in `places`: paths or package names.
+
+        Raises `ScanError`.
+        """
+        module, colon, name = root.partition(":")
+        if not colon or not all(p.isidentifier() for p in (*module.split("."), *name.split("."))):
+            raise ScanError(
+                f"root {root!r} must be module:Class, e.g. myengine.memory.pool:KVCache"
+            )
+        modules = Modules([find_tree(place, module) for place in places])
+        resolver = Resolver(modules)
+        if not modules.exists(module):
+            modules.anchors += _anchor_of(module)
+        roots = resolver.class_at(f"{module}.{name}")
+        if not roots:
+            raise ScanError(_why_no_root(root, module, name, modules))
+        hierarchy = Hierarchy.under(modules, resolver, roots)
+        methods = Methods(hierarchy)
+        member = methods.member(roots[0], verbs)
+        if missing := [verb for verb in verbs[:2] if verb not in member.methods]:
+            raise ScanError(f"root {root} has no method {missing[0]!r}")
+        receivers = Receivers(resolver, methods)
+        parsed = [m for file in modules.mentioning(verbs) if (m := modules.parse(file))]
+        calls = [call for m in parsed for call in calls_in(m, verbs, receivers)]
+        return cls(modules, hierarchy, methods, tuple(verbs), member, calls)
+
+    def member(self, cls: SourceClass) -> Member:
+        return self.methods.member(cls, self.verbs)
+
+    def owners(self, cls: SourceClass) -> set[SourceClass]:
+        """The pools that alone can reach `cls`; empty where others can."""
+        if cls not in self._owners:
+            self._owners[cls] = owners_of(cls, self.modules, self.hierarchy)
+        return self._owners[cls]
+
+    def reaching(self, cls: SourceClass, verb: str, method: Method) -> list[Call]:
+        """The calls that may run `method`, which `cls` has. A call whose receiver cannot be
+        decided counts where the root would accept it: others are aimed at something else."""
+        calls = [call for call in self.calls if call.verb == verb]
+        owners = self.owners(cls)
+        return [call for call in calls if self._reaches(call, method, owners)]
+
+    def _reaches(self, call: Call, method: Method, owners: set[SourceClass]) -> bool:
+        if owners and call.attribute:
+            return call.caller in owners
+        if owners:
+            return call.is_sure and method.owner in (call.owners or ())
+        return self.is_legal(call) if call.owners is None else method.owner in call.owners
+
+    def is_legal(self, call: Call) -> bool:
+        """Whether the call binds on the root."""
+        signatures = [m.signature for m in self.root.methods.get(call.verb, ())]
+        return any(s is not None and not call.why_unbound(s) for s in signatures)
+
+
+def meets(call: Call, problem: Problem) -> bool:
+    """Whether `call` runs into `problem`."""
+    if problem.keyword:
+        return call.passes(problem.keyword)
+    if problem.position is not None:
+        return call.positional is None or call.positional > problem.position
+    return True
+
+
+def _anchor_of(module: str) -> list[Path]:
+    """Where an installed module can be imported from, if it is."""
+    try:
+        return [find_tree(module, module).anchor]
+    except ScanError:
+        return []
+
+
+def _why_no_root(root: str, module: str, name: str, modules: Modules) -> str:
+    loaded = modules.load(module)
+    if loaded is not None:
+        return f"root {root}: {loaded.file.path} has no class {name}"
+    for path, error in modules.unreadable.items():
+        if path.stem == module.rpartition(".")[2]:
+            return f"root {root}: {path} cannot be read: {error}"
+    below = ", ".join(map(str, modules.anchors))
+    return f"root {root}: there is no module {module} below {below}"

@@ -1,0 +1,142 @@
+"""The classes under a root, and which method each of them has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+
+from conformance.signatures.source.bindings import Bound, Imported, last_name
+from conformance.signatures.source.modules import Module, Modules, SourceClass
+from conformance.signatures.source.resolve import Resolver
+
+Line = tuple[SourceClass, ...]
+"""A class and its bases, in the order in which Python looks a method up."""
+
+_MOST_VARIANTS = 16
+
+
+@dataclass(slots=True, eq=False)
+class Hierarchy:
+    """Bases and derived classes of every class in the files that mention the family.
+
+    `family` are the classes under the root, the root itself left out, in the order of their
+    dotted names.
+    """
+
+    modules: Modules
+    resolver: Resolver
+    roots: Sequence[SourceClass]
+    family: list[SourceClass] = field(default_factory=list)
+    _members: set[SourceClass] = field(default_factory=set)
+    _bases: dict[SourceClass, list[list[SourceClass]]] = field(default_factory=dict)
+    _lines: dict[SourceClass, list[Line]] = field(default_factory=dict)
+
+    @classmethod
+    def under(cls, modules: Modules, resolver: Resolver, roots: Sequence[SourceClass]) -> Hierarchy:
+        """Finds the family: files that mention one of its classes are parsed, under any name
+        that they give it, until no new class appears."""
+        found = cls(modules, resolver, roots)
+        members, known, words = set(roots), set[str](), {root.name for root in roots}
+        while words:
+            for file in modules.mentioning(sorted(words)):
+                modules.parse(file)
+            known |= words
+            words = {n for m in modules.parsed for n in found._names_in(m, members, known)} - known
+        scanned = {file.path for file in modules.files}
+        family = [c for c in members - set(roots) if c.scope.module.file.path in scanned]
+        found._members = set(family)
+        found.family = sorted(family, key=lambda c: (c.dotted, c.node.lineno))
+        return found
+
+    def judges(self, cls: SourceClass) -> bool:
+        """Whether what `cls` defines is told of `cls` itself: it is a root or a member."""
+        return cls in self.roots or cls in self._members
+
+    def lines(self, cls: SourceClass) -> list[Line]:
+        """Every order of bases that `cls` may have: one, but where a base depends on a
+        condition."""
+        if cls not in self._lines:
+            self._lines[cls] = [(cls,)]  # for a class that is its own base
+            choices = islice(product(*self._bases_of(cls)), _MOST_VARIANTS)
+            self._lines[cls] = [line for bases in choices for line in self._linearized(cls, bases)]
+        return self._lines[cls]
+
+    def below(self, cls: SourceClass) -> Iterator[SourceClass]:
+        """The members of the family that are or derive from `cls`."""
+        for member in self.family:
+            if any(cls in line for line in self.lines(member)):
+                yield member
+
+    def unknown_bases(self, cls: SourceClass) -> list[str]:
+        """The text of each base, of `cls` or of one of its own, that source does not tell."""
+        line = dict.fromkeys(c for line in self.lines(cls) for c in line)
+        return [
+            ast.unparse(base)
+            for c in line
+            for base in c.node.bases
+            if not self.resolver.classes(base, c.scope)[0]
+        ]
+
+    def _names_in(
+        self, module: Module, members: set[SourceClass], known: set[str]
+    ) -> Iterator[str]:
+        """Makes members of the classes of a module that derive from one; yields every name
+        under which the module knows a member."""
+        names = {cls.name for cls in module.classes.values() if cls in members}
+        grown = True
+        while grown:
+            new = [
+                cls
+                for cls in module.classes.values()
+                if cls not in members
+                and any(_words(base) & (known | names) for base in cls.node.bases)
+                and any(base in members for choice in self._bases_of(cls) for base in choice)
+            ]
+            members.update(new)
+            names |= {cls.name for cls in new}
+            grown = bool(new)
+        yield from names
+        for name, every in module.scope.names.items():
+            aliases = (b for b in every if _source_name(b) in known)
+            if any(c in members for b in aliases for c in self.resolver.bound(b, module.scope)):
+                yield name
+
+    def _bases_of(self, cls: SourceClass) -> list[list[SourceClass]]:
+        if cls not in self._bases:
+            named = (self.resolver.classes(base, cls.scope)[0] for base in cls.node.bases)
+            self._bases[cls] = [[b for b in base if b is not cls] for base in named if base]
+        return self._bases[cls]
+
+    def _linearized(self, cls: SourceClass, bases: Sequence[SourceClass]) -> Iterator[Line]:
+        for above in islice(product(*(self.lines(base) for base in bases)), _MOST_VARIANTS):
+            yield (cls, *_merged([*map(list, above), list(bases)]))
+
+
+def is_abstract_base(cls: SourceClass) -> bool:
+    """Whether `abc` keeps classes with abstract methods from being made."""
+    named = [last_name(base) for base in cls.node.bases]
+    metaclass = [last_name(k.value) for k in cls.node.keywords if k.arg == "metaclass"]
+    return "ABC" in named or "Protocol" in named or "ABCMeta" in metaclass
+
+
+def _words(expression: ast.expr) -> set[str]:
+    return {last_name(node) for node in ast.walk(expression) if isinstance(node, ast.expr)}
+
+
+def _source_name(bound: Bound) -> str:
+    """The name that an import or an assignment takes over."""
+    if isinstance(bound, Imported):
+        return bound.name
+    return last_name(bound) if isinstance(bound, ast.expr) else ""
+
+
+def _merged(lines: list[list[SourceClass]]) -> Iterator[SourceClass]:
+    """The C3 merge (Barrett et al., 1996); the first head, where there is no consistent one."""
+    while lines := [line for line in lines if line]:
+        heads = [line[0] for line in lines]
+        good = (h for h in heads if not any(h in line[1:] for line in lines))
+        head = next(good, heads[0])
+        yield head
+        lines = [[c for c in line if c is not head] for line in lines]

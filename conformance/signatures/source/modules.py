@@ -1,0 +1,204 @@
+"""Modules, scopes and classes of source code, parsed when they are asked for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.signatures.findings import Place
+from conformance.signatures.source.bindings import Function, Names, bind
+from conformance.signatures.source.files import SourceFile, Tree, files_of, module_path, read
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The statements of a module, a class body or a function, and what lies around them.
+    `cls` is the class whose body or whose method this is, or is in."""
+
+    module: Module
+    parent: Scope | None
+    body: Sequence[ast.stmt]
+    qualname: str = ""
+    cls: SourceClass | None = None
+    function: Function | None = None
+    _names: Names | None = None
+
+    @property
+    def names(self) -> Names:
+        """What each name may stand for."""
+        if self._names is None:
+            arguments = every_argument(self.function) if self.function else ()
+            before: Names = {a.arg: (a,) for a in arguments}
+            self._names = bind(self.body, self.module.package, before)
+        return self._names
+
+
+@dataclass(slots=True, eq=False)
+class SourceClass:
+    """One `class` statement. Where a condition chooses between two of one name, each is a
+    class of its own."""
+
+    node: ast.ClassDef
+    scope: Scope
+    body: Scope
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.scope.module.name}.{self.body.qualname}"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.scope.module.file.path, self.node.lineno)
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """One parsed file; `scopes` are its own, and those of its classes and functions."""
+
+    file: SourceFile
+    tree: ast.Module
+    scope: Scope = field(init=False)
+    classes: dict[ast.ClassDef, SourceClass] = field(default_factory=dict)
+    scopes: list[Scope] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.scope = Scope(self, None, self.tree.body)
+        self._enter(self.scope)
+
+    @property
+    def name(self) -> str:
+        return self.file.module
+
+    @property
+    def package(self) -> str:
+        return self.name if self.file.is_package else self.name.rpartition(".")[0]
+
+    def _enter(self, scope: Scope) -> None:
+        self.scopes.append(scope)
+        for node in definitions(scope.body):
+            name = _qualname(scope, node.name)
+            if isinstance(node, ast.ClassDef):
+                inner = Scope(self, scope, node.body, name)
+                inner.cls = self.classes[node] = SourceClass(node, scope, inner)
+            else:
+                around = _seen_by_functions(scope)
+                inner = Scope(self, around, node.body, f"{name}.<locals>", scope.cls, node)
+            self._enter(inner)
+
+
+class Modules:
+    """The files of some trees by what they mention, and every module below their anchors by
+    its name. `unreadable` says why a file could not be read or parsed."""
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        self.anchors = list(dict.fromkeys(tree.anchor for tree in trees))
+        paths: dict[Path, SourceFile] = {}
+        for tree in trees:
+            for file in files_of(tree):
+                paths.setdefault(file.path, file)
+        self.files = list(paths.values())
+        self.unreadable: dict[Path, str] = {f.path: f.error for f in self.files if f.error}
+        self._by_name: dict[str, SourceFile] = {}
+        for file in self.files:
+            self._by_name.setdefault(file.module, file)
+        self._parsed: dict[Path, Module | None] = {}
+
+    @property
+    def parsed(self) -> list[Module]:
+        """The modules that were parsed so far, also those outside the trees."""
+        return [module for module in self._parsed.values() if module is not None]
+
+    def mentioning(self, words: Iterable[str]) -> list[SourceFile]:
+        """The files in whose text one of `words` stands as a whole word."""
+        found = {}
+        for word in words:
+            encoded = word.encode()
+            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)".encode())
+            for file in self.files:
+                if encoded in file.data and whole.search(file.data):
+                    found[file.path] = file
+        return list(found.values())
+
+    def parse(self, file: SourceFile) -> Module | None:
+        """The module of a file; None, with the reason in `unreadable`, where it has an error."""
+        if file.path not in self._parsed:
+            self._parsed[file.path] = self._parse(file)
+        return self._parsed[file.path]
+
+    def load(self, name: str) -> Module | None:
+        """The module of a dotted name, also outside the trees; None where there is none."""
+        file = self._by_name.get(name)
+        if file is None:
+            path = self._path(name)
+            if path is None or not path.is_file():
+                return None
+            anchor = next(a for a in self.anchors if path.is_relative_to(a))
+            file = self._by_name[name] = read(path, anchor)
+        return self.parse(file)
+
+    def exists(self, name: str) -> bool:
+        """Whether a module or a folder of modules has this dotted name."""
+        return name in self._by_name or self._path(name) is not None
+
+    def _path(self, name: str) -> Path | None:
+        if not all(part.isidentifier() for part in name.split(".")):
+            return None
+        paths = (module_path(anchor, name) for anchor in self.anchors)
+        return next((path for path in paths if path is not None), None)
+
+    def _parse(self, file: SourceFile) -> Module | None:
+        if file.error:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return Module(file, ast.parse(file.data))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            message = error.msg if isinstance(error, SyntaxError) else str(error)
+            self.unreadable[file.path] = f"{type(error).__name__}{line}: {message}"
+            return None
+
+
+def definitions(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef | Function]:
+    """The classes and functions among these statements, also inside conditions and loops."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield statement
+        else:
+            for block in blocks(statement):
+                yield from definitions(block)
+
+
+def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a compound statement."""
+    for name in ("body", "orelse", "finalbody"):
+        if block := getattr(statement, name, None):
+            yield block
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def every_argument(function: Function) -> Iterator[ast.arg]:
+    arguments = function.args
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    yield from (a for a in (arguments.vararg, arguments.kwarg) if a is not None)
+
+
+def _seen_by_functions(scope: Scope) -> Scope:
+    """The names of a class body are not seen by its methods."""
+    while scope.cls and not scope.function and scope.parent:
+        scope = scope.parent
+    return scope
+
+
+def _qualname(scope: Scope, name: str) -> str:
+    return f"{scope.qualname}.{name}" if scope.qualname else name

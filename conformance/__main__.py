@@ -1,4 +1,7 @@
-"""`python -m conformance`: run the suite over every pool that installed packages declare."""
+"""`python -m conformance`: run the suite over every pool that installed packages declare.
+
+`scan` and `clauses` need neither torch nor hypothesis nor pytest.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pathlib import Path
 USAGE = """\
 usage: python -m conformance [PYTEST OPTION ...]   run the suite on the installed pools
        python -m conformance clauses               print the contract
+       python -m conformance scan --root MODULE:CLASS PATH ...
+                                                   compare signatures in source, importing nothing
 
 A run is repeatable: it passes --hypothesis-seed=0 unless you give another seed.
 It runs on all processors; -n 0 keeps it in this one.
@@ -24,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["clauses"] and len(words) == 1:
         print(contract_text())
         return 0
+    if words[:1] == ["scan"]:
+        from conformance.scan.command import main as scan
+
+        return scan(words[1:])
     if words and words[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0

@@ -15,7 +15,7 @@ CONFTEST = """
 from broken_allocators import ALLOCATORS
 from broken_pools import POOLS
 from conformance import Family
-from conformance.signatures.family import members
+from conformance.signatures.imported import members
 from hypothesis import Phase, settings
 from reference_pools import KVPool
 from reference_pools.broken import fault_of

@@ -1,0 +1,80 @@
+"""Everything that a scan found, for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from conformance import __version__
+from conformance.scan.checked import Checked
+from conformance.scan.formats.words import relative
+from conformance.signatures.findings import SEVERITIES, Finding, Place, Scan
+
+VERSION = 1
+"""The version of this format; it changes when a field is removed or changes its meaning."""
+
+
+def render(checked: Checked) -> str:
+    """`findings` are those that are not accepted, errors first; `accepted` have a `reason`."""
+    base = checked.base
+    counts: dict[str, int] = {severity: len(checked.of(severity)) for severity in SEVERITIES}
+    document: dict[str, Any] = {
+        **head(),
+        **scan_object(checked.scan),
+        "counts": {**counts, "accepted": len(checked.accepted), "stale": len(checked.stale)},
+        "findings": [finding_object(finding, base) for finding in checked.open],
+        "accepted": [
+            {**finding_object(finding, base), "reason": reason}
+            for finding, reason in checked.accepted
+        ],
+        "stale": [
+            {
+                "clause": entry.clause,
+                "class": entry.cls,
+                "verb": entry.verb,
+                "parameter": entry.parameter,
+                "reason": entry.reason,
+            }
+            for entry in checked.stale
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def head() -> dict[str, Any]:
+    """What every document begins with."""
+    return {"version": VERSION, "tool": {"name": "kvpool-conformance", "version": __version__}}
+
+
+def scan_object(scan: Scan) -> dict[str, Any]:
+    """What was scanned, its findings apart."""
+    return {
+        "root": scan.root,
+        "verbs": list(scan.verbs),
+        "classes": list(scan.classes),
+        "signatures": {
+            cls: {verb: str(signature) for verb, signature in sorted(methods.items())}
+            for cls, methods in sorted(scan.methods.items())
+        },
+        "files": scan.files,
+        "parsed": scan.parsed,
+    }
+
+
+def finding_object(finding: Finding, base: Path | None) -> dict[str, Any]:
+    """One finding; paths as in the other formats."""
+    return {
+        "clause": finding.clause,
+        "severity": finding.severity,
+        "class": finding.cls,
+        "verb": finding.verb,
+        "parameter": finding.parameter,
+        "text": finding.text,
+        **_place(finding.place, base),
+        "callers": [_place(caller, base) for caller in finding.callers],
+    }
+
+
+def _place(place: Place, base: Path | None) -> dict[str, Any]:
+    return {"path": relative(place.path, base)[0], "line": place.line}

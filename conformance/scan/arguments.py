@@ -54,10 +54,11 @@ class Arguments:
 
 def read(words: Sequence[str]) -> Arguments:
     """Raises `ScanError`; `--help` prints and raises `SystemExit`."""
-    given = _parser().parse_intermixed_args(words)
+    end = list(words).index("--") if "--" in words else len(words)
+    given = _parser().parse_intermixed_args(words[:end])
     arguments = Arguments(
         given.root,
-        tuple(given.trees),
+        (*given.trees, *words[end + 1 :]),  # argparse would take them for options again
         _verbs(given.verbs),
         given.format,
         given.output,

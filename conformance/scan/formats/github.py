@@ -21,7 +21,7 @@ def _finding(checked: Checked, finding: Finding) -> str:
     callers = [f"{how(finding)} {where(caller, checked.base)}" for caller in finding.callers]
     message = "\n".join([f"{subject(finding)}: {one_line(finding.text)}", *callers])
     path, _ = relative(finding.place.path, checked.base)
-    return _command(
+    return command(
         _COMMANDS[finding.severity],
         message,
         file=path,
@@ -34,10 +34,11 @@ def _stale(checked: Checked) -> Iterator[str]:
     if checked.baseline:
         path, _ = relative(checked.baseline.path, checked.base)
         for entry in checked.stale:
-            yield _command("error", stale(entry), file=path, title="stale baseline entry")
+            yield command("error", stale(entry), file=path, title="stale baseline entry")
 
 
-def _command(name: str, message: str, **properties: str) -> str:
+def command(name: str, message: str, **properties: str) -> str:
+    """One command on one line, whatever is in its message and its properties."""
     words = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     return f"::{name} {words}::{_data(message)}"
 

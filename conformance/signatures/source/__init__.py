@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import Signature
 
 from conformance.signatures.findings import Scan
+from conformance.signatures.members import Member
 from conformance.signatures.source.family import SourceFamily
 from conformance.signatures.source.judge import findings_of
 
@@ -20,27 +22,37 @@ def scan(root: str, trees: Sequence[str], verbs: Sequence[str]) -> Scan:
     or a tree that is not there.
     """
     with _collecting_later():
-        family = SourceFamily.read(root, trees, verbs)
-        classes = family.hierarchy.family
-        members = [family.root, *map(family.member, classes)]
-        return Scan(
-            root=family.root.dotted,
-            verbs=tuple(verbs),
-            classes=tuple(dict.fromkeys(cls.dotted for cls in classes)),
-            findings=tuple(findings_of(family)),
-            files=len(family.modules.files),
-            parsed=len(family.modules.parsed),
-            methods={
-                member.dotted: {
-                    verb: method.signature
-                    for verb, every in member.methods.items()
-                    for method in every
-                    if method.signature is not None
-                }
-                for member in members
-            },
-            abstract=frozenset(member.dotted for member in members if member.is_abstract),
-        )
+        return _scanned(root, trees, verbs)
+
+
+def _scanned(root: str, trees: Sequence[str], verbs: Sequence[str]) -> Scan:
+    family = SourceFamily.read(root, trees, verbs)
+    try:
+        return _result(family)
+    finally:
+        family.modules.release()
+
+
+def _result(family: SourceFamily) -> Scan:
+    classes = family.hierarchy.family
+    members = [family.root, *map(family.member, classes)]
+    return Scan(
+        root=family.root.dotted,
+        verbs=family.verbs,
+        classes=tuple(dict.fromkeys(cls.dotted for cls in classes)),
+        findings=tuple(findings_of(family)),
+        files=len(family.modules.files),
+        parsed=len(family.modules.parsed),
+        methods={member.dotted: dict(_signatures(member)) for member in members},
+        abstract=frozenset(member.dotted for member in members if member.is_abstract),
+    )
+
+
+def _signatures(member: Member) -> Iterator[tuple[str, Signature]]:
+    for verb, methods in member.methods.items():
+        for method in methods:
+            if method.signature is not None:
+                yield verb, method.signature
 
 
 @contextmanager

@@ -61,8 +61,8 @@ def calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> Iter
     """The calls of `verbs` that a module makes, in the order of its lines."""
     found = [
         _call(node, node.func, scope, receivers, conditional)
-        for scope in module.scopes
-        for node, conditional in _calls_of(scope)
+        for scope, statement in module.statements_with(verbs)
+        for node, conditional in _calls_below(statement, conditional=False)
         if isinstance(node.func, ast.Attribute) and node.func.attr in verbs
     ]
     yield from sorted(found, key=lambda call: call.place)
@@ -146,17 +146,13 @@ def _filled(name: str, scope: Scope) -> tuple[list[str], list[str], bool]:
     return always, [k for k in sometimes if k not in always], known
 
 
-def _calls_of(scope: Scope) -> Iterator[tuple[ast.Call, bool]]:
-    """The calls in the statements of a scope, its inner scopes left out."""
-    for statement in scope.body:
-        yield from _calls_below(statement, conditional=False)
-
-
 _BRANCHES = (ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.Match)
 _INNER = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _calls_below(node: ast.AST, *, conditional: bool) -> Iterator[tuple[ast.Call, bool]]:
+    """The calls in a statement, and whether each is made on a condition; those in inner
+    scopes are left out."""
     if isinstance(node, _INNER):
         for decorator in node.decorator_list:
             yield from _calls_below(decorator, conditional=conditional)

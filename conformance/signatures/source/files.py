@@ -70,11 +70,11 @@ def read(path: Path, anchor: Path) -> SourceFile:
 def module_name(path: Path, anchor: Path) -> str:
     """The dotted name of a file; one that is not below `anchor` is named from the topmost
     folder above it that is a package."""
-    base = anchor if path.is_relative_to(anchor) else _package_root(path)
-    parts = list(path.relative_to(base).with_suffix("").parts)
-    if len(parts) > 1 and parts[-1] == "__init__":
-        parts.pop()
-    return ".".join(parts)
+    base = os.path.join(anchor, "")
+    if not os.fspath(path).startswith(base):
+        base = os.path.join(_package_root(path), "")
+    name = os.fspath(path)[len(base) :].removesuffix(".py").replace(os.sep, ".")
+    return name.removesuffix(".__init__")
 
 
 def module_path(anchor: Path, module: str) -> Path | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,6 +82,28 @@ class Module:
     def package(self) -> str:
         return self.name if self.file.is_package else self.name.rpartition(".")[0]
 
+    def release(self) -> None:
+        """Break every cycle: the trees are freed at once, and need not be collected."""
+        for scope in self.scopes:
+            scope.body, scope.cls, scope.function, scope._names = (), None, None, None
+        self.scopes.clear()
+        self.classes.clear()
+
+    def statements_with(self, words: Collection[str]) -> Iterator[tuple[Scope, ast.stmt]]:
+        """The statements in whose lines one of `words` stands, each with its scope. Those of
+        inner scopes are theirs alone, and are part of their definition's statement too."""
+        encoded = [word.encode() for word in words]
+        lines = [
+            number
+            for number, line in enumerate(self.file.data.splitlines(), 1)
+            if any(word in line for word in encoded)
+        ]
+        for scope in self.scopes:
+            for statement in scope.body:
+                at = bisect_left(lines, _first_line(statement))
+                if at < len(lines) and lines[at] <= (statement.end_lineno or 0):
+                    yield scope, statement
+
     def _enter(self, scope: Scope) -> None:
         self.scopes.append(scope)
         for node in definitions(scope.body):
@@ -118,13 +141,11 @@ class Modules:
 
     def mentioning(self, words: Iterable[str]) -> list[SourceFile]:
         """The files in whose text one of `words` stands as a whole word."""
-        found = {}
-        for word in words:
-            encoded = word.encode()
-            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)".encode())
-            for file in self.files:
-                if encoded in file.data and whole.search(file.data):
-                    found[file.path] = file
+        found: dict[Path, SourceFile] = {}
+        for stem, group in _by_stem(words):
+            likely = [file for file in self.files if stem in file.data]
+            for word in group:
+                found |= {f.path: f for f in likely if has_word(f.data, word.encode())}
         return list(found.values())
 
     def parse(self, file: SourceFile) -> Module | None:
@@ -143,6 +164,12 @@ class Modules:
             anchor = next(a for a in self.anchors if path.is_relative_to(a))
             file = self._by_name[name] = read(path, anchor)
         return self.parse(file)
+
+    def release(self) -> None:
+        """Forget every module; none of them can be used any more."""
+        for module in self.parsed:
+            module.release()
+        self._parsed.clear()
 
     def exists(self, name: str) -> bool:
         """Whether a module or a folder of modules has this dotted name."""
@@ -166,6 +193,34 @@ class Modules:
             message = error.msg if isinstance(error, SyntaxError) else str(error)
             self.unreadable[file.path] = f"{type(error).__name__}{line}: {message}"
             return None
+
+
+_WORD = frozenset(b"_0123456789") | {*range(65, 91), *range(97, 123), *range(128, 256)}
+
+
+def has_word(text: bytes, word: bytes) -> bool:
+    """Whether `word` stands in UTF-8 `text` other than as a part of a longer name."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        around = [*text[max(0, at - 1) : at], *text[end : end + 1]]
+        if not _WORD.intersection(around):
+            return True
+        at = text.find(word, end)
+    return False
+
+
+def _by_stem(words: Iterable[str]) -> Iterator[tuple[bytes, list[str]]]:
+    """The words in groups that share a few letters, so that the files without these need be
+    searched only once: class names of a family are much alike."""
+    rest = dict.fromkeys(words)
+    while rest:
+        letters = Counter(word[i : i + 6] for word in rest for i in range(max(1, len(word) - 5)))
+        stem = letters.most_common(1)[0][0]
+        group = [word for word in rest if stem in word]
+        yield (stem if len(group) > 1 else group[0]).encode(), group
+        for word in group:
+            del rest[word]
 
 
 def definitions(body: Sequence[ast.stmt]) -> Iterator[ast.ClassDef | Function]:
@@ -198,6 +253,12 @@ def _seen_by_functions(scope: Scope) -> Scope:
     while scope.cls and not scope.function and scope.parent:
         scope = scope.parent
     return scope
+
+
+def _first_line(statement: ast.stmt) -> int:
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return min(node.lineno for node in (statement, *statement.decorator_list))
+    return statement.lineno
 
 
 def _qualname(scope: Scope, name: str) -> str:

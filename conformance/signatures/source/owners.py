@@ -20,8 +20,8 @@ def owners_of(cls: SourceClass, modules: Modules, hierarchy: Hierarchy) -> set[S
     makers: set[SourceClass] = set()
     for file in modules.mentioning([cls.name]):
         module = modules.parse(file)
-        for scope in module.scopes if module else ():
-            if any(use for statement in scope.body for use in _uses(statement, cls.name)):
+        for scope, statement in module.statements_with([cls.name]) if module else ():
+            if any(True for _ in _uses(statement, cls.name)):
                 if scope.cls is None or not hierarchy.judges(scope.cls) or scope.cls is cls:
                     return set()
                 makers.add(scope.cls)

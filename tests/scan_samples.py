@@ -34,7 +34,13 @@ def finding(**changes: Any) -> Finding:
 
 ERROR = finding()
 WARNING = finding(severity="warning", verb="load_cpu_copy", parameter="req", callers=())
-NOTE = finding(clause=NAMES, severity="note", parameter="indices", callers=())
+NOTE = finding(
+    clause=NAMES,
+    severity="note",
+    parameter="indices",
+    text="get_cpu_copy(rows) has no parameter named indices",
+    callers=(),
+)
 HOSTILE_FINDING = finding(
     clause=HOSTILE,
     cls=HOSTILE,

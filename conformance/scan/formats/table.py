@@ -25,8 +25,12 @@ CALLERS = 3
 
 
 def render(checked: Checked) -> str:
-    """Errors, warnings, notes, stale entries of the baseline, and a line that counts them."""
-    blocks = ["\n".join(lines(finding, checked.base)) for finding in checked.open]
+    """Errors, warnings, notes on a line each, stale entries of the baseline, and a line that
+    counts them."""
+    told = [finding for finding in checked.open if finding.severity != "note"]
+    notes = [_note(finding, checked.base) for finding in checked.of("note")]
+    blocks = ["\n".join(lines(finding, checked.base)) for finding in told]
+    blocks += ["\n".join(notes)] if notes else []
     blocks += _stale(checked)
     return "\n\n".join([*blocks, summary(checked)]) + "\n"
 
@@ -41,6 +45,11 @@ def lines(finding: Finding, base: Path | None, remark: str = "") -> Iterator[str
         yield f"    {how(finding)} {where(caller, base)}"
     if len(finding.callers) > CALLERS:
         yield f"    and {len(finding.callers) - CALLERS} more"
+
+
+def _note(finding: Finding, base: Path | None) -> str:
+    name = visible(finding.cls.rpartition(".")[2])
+    return f"{where(finding.place, base)}: note: {name}.{one_line(finding.text)}"
 
 
 def wrapped(text: str, indent: str = "    ") -> list[str]:

@@ -30,7 +30,10 @@ class Root:
 def fires(cls: type, root: type = Root) -> dict[str, list[str]]:
     """Every problem of `cls`, by the clause that tells it."""
     members = member_of(root, root, VERBS), member_of(cls, root, VERBS)
-    told = {clause: [p.text for p in rule(*members, VERBS)] for clause, rule in RULES.items()}
+    told = {
+        clause: [p.text for p in rule(*members, VERBS) if not p.only_if_met]
+        for clause, rule in RULES.items()
+    }
     return {clause: problems for clause, problems in told.items() if problems}
 
 

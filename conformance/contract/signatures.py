@@ -44,7 +44,7 @@ CLAUSES = (
     clause(
         "every_call_binds",
         "signatures",
-        "A call whose receiver is known binds on the method that it reaches.",
+        "Every call of a verb binds on the methods that it may reach.",
         "sglang 25828 (a caller passes what the parent does not accept)",
         "source",
     ),

@@ -78,7 +78,8 @@ class ClassCase:
         if self.cls is not None and self.clause.id in RULES:
             root, verbs = self.family.root, self.family.verbs
             rule, member = RULES[self.clause.id], member_of(self.cls, root, verbs)
-            yield from (p.text for p in rule(member_of(root, root, verbs), member, verbs))
+            problems = rule(member_of(root, root, verbs), member, verbs)
+            yield from (p.text for p in problems if not p.only_if_met)
         elif self.clause.id == COVERAGE and self.covered and self.is_exempt:
             yield "it has a Pool and is exempt too: delete the exemption"
         elif self.clause.id == COVERAGE and not self.covered and not self.is_exempt:

@@ -18,7 +18,9 @@ from conformance.signatures.members import Member, Method
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One sentence on `verb`. A call meets the problem where it passes `keyword` by name, or
-    more than `position` positional arguments; every call does where neither is given."""
+    more than `position` positional arguments; every call does where neither is given.
+    `position` counts from 0. One that another rule tells `only_if_met` is no problem of the
+    signature alone."""
 
     verb: str
     parameter: str
@@ -26,6 +28,7 @@ class Problem:
     method: Method
     keyword: str = ""
     position: int | None = None
+    only_if_met: bool = False
 
 
 Rule = Callable[[Member, Member, Sequence[str]], Iterator[Problem]]
@@ -41,11 +44,15 @@ def accepts_every_keyword(root: Member, cls: Member, verbs: Sequence[str]) -> It
             if method.problem and not method.inherited:
                 yield Problem(verb, "", f"{verb} {method.problem}", method)
     for verb, ours, theirs, method in _pairs(root, cls, verbs):
+        places = [p.name for p in _positional(ours)]
         for name, parameter in ours.parameters.items():
             optional = _optional(parameter) and parameter.kind in _KEYWORD
             if optional and not takes_keyword(theirs, name):
                 text = f"{verb}{theirs} does not accept {name}=, which {root.name} does"
-                yield Problem(verb, name, text, method, keyword=name)
+                position = places.index(name) if name in places else None
+                if position is not None and _has_room(theirs, position):
+                    position = None
+                yield Problem(verb, name, text, method, name, position)
 
 
 def binds_by_position(root: Member, cls: Member, verbs: Sequence[str]) -> Iterator[Problem]:
@@ -53,20 +60,22 @@ def binds_by_position(root: Member, cls: Member, verbs: Sequence[str]) -> Iterat
     for verb, ours, theirs, method in _pairs(root, cls, verbs):
         for place, parameter in enumerate(_positional(ours)):
             if what := _misplaced(root.name, theirs, place, parameter):
-                yield Problem(verb, parameter.name, f"{verb}{theirs}{what}", method, "", place)
+                text, name = f"{verb}{theirs}{what}", parameter.name
+                missing = _optional(parameter) and not takes_keyword(theirs, name)
+                yield Problem(verb, name, text, method, "", place, only_if_met=missing)
 
 
 def _misplaced(root: str, theirs: Signature, place: int, parameter: Parameter) -> str:
     """What a positional argument of the root meets here; "" where it is at home."""
     name, here = parameter.name, _positional(theirs)
     places = {p.name: i for i, p in enumerate(here)}
-    missing = _optional(parameter) and not takes_keyword(theirs, name)
     root_says = f": positional argument {place + 1} is {name} on {root}"
     if places.get(name, place) != place:
         return f"{root_says}, here {name} is argument {places[name] + 1}"
-    if name not in places and place < len(here) and _optional(parameter) and not missing:
+    if name not in places and place < len(here) and _optional(parameter):
         return f"{root_says}, here it is {here[place].name}"
-    if place >= len(here) and not missing and not _takes_any(theirs, Parameter.VAR_POSITIONAL):
+    missing = _optional(parameter) and not takes_keyword(theirs, name)
+    if not missing and not _has_room(theirs, place):
         return f" takes {len(here)} positional arguments, {name} is one more"
     return ""
 
@@ -174,6 +183,11 @@ def _optional(parameter: Parameter) -> bool:
 
 def _takes_any(signature: Signature, kind: object) -> bool:
     return any(p.kind is kind for p in signature.parameters.values())
+
+
+def _has_room(signature: Signature, place: int) -> bool:
+    """Whether a positional argument at `place` is accepted."""
+    return place < len(_positional(signature)) or _takes_any(signature, Parameter.VAR_POSITIONAL)
 
 
 def _default(parameter: Parameter) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Signature
@@ -21,7 +22,7 @@ def scan(root: str, trees: Sequence[str], verbs: Sequence[str]) -> Scan:
     `verbs` are offload and reload, in this order, then others. Raises `ScanError` for a root
     or a tree that is not there.
     """
-    with _collecting_later():
+    with _for_trees():
         return _scanned(root, trees, verbs)
 
 
@@ -56,12 +57,15 @@ def _signatures(member: Member) -> Iterator[tuple[str, Signature]]:
 
 
 @contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Syntax trees are many objects and no garbage: the collector would double the time."""
-    was_on = gc.isenabled()
+def _for_trees() -> Iterator[None]:
+    """Syntax trees are many objects and no garbage: the collector would double the time. They
+    are as deep as the longest sum or `elif` chain of a file."""
+    was_on, limit = gc.isenabled(), sys.getrecursionlimit()
     gc.disable()
+    sys.setrecursionlimit(max(limit, 20_000))
     try:
         yield
     finally:
+        sys.setrecursionlimit(limit)
         if was_on:
             gc.enable()

@@ -15,8 +15,14 @@ class Imported:
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that a statement yields: an element, what a context manager returns."""
+
+
+UNKNOWN = Unknown()
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Bound = ast.ClassDef | Function | ast.AnnAssign | ast.arg | ast.expr | Imported
+Bound = ast.ClassDef | Function | ast.AnnAssign | ast.arg | ast.expr | Imported | Unknown
 Names = dict[str, tuple[Bound, ...]]
 """Every definition that may hold: more than one where it depends on a condition."""
 
@@ -35,7 +41,7 @@ def _bind_one(statement: ast.stmt, package: str, names: Names) -> Names:
         case ast.ClassDef(name=name):
             return names | {name: (statement,)}
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return names if _adds_to_another(statement) else names | {name: (statement,)}
+            return names if _adds_to(statement, names) else names | {name: (statement,)}
         case ast.Import(names=aliases):
             return names | {
                 a.asname or a.name.partition(".")[0]: (
@@ -49,6 +55,8 @@ def _bind_one(statement: ast.stmt, package: str, names: Names) -> Names:
             return names | {n: (v,) for t in targets for n, v in _pairs(t, value)}
         case ast.AnnAssign(target=ast.Name(id=name)):
             return names | {name: (statement,)}
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return names | {name: (*names.get(name, ()), UNKNOWN)}
     return _bind_blocks(statement, package, names)
 
 
@@ -56,18 +64,21 @@ def _bind_blocks(statement: ast.stmt, package: str, names: Names) -> Names:
     match statement:
         case ast.If(body=body, orelse=orelse):
             return _merge(bind(body, package, names), bind(orelse, package, names))
-        case ast.With(body=body) | ast.AsyncWith(body=body):
-            return bind(body, package, names)
-        case ast.For(body=body, orelse=orelse) | ast.AsyncFor(body=body, orelse=orelse):
-            return bind(orelse, package, _merge(names, bind(body, package, names)))
+        case ast.With(body=body, items=items) | ast.AsyncWith(body=body, items=items):
+            opened = [n for i in items if i.optional_vars for n in _targets(i.optional_vars)]
+            return bind(body, package, names | dict.fromkeys(opened, (UNKNOWN,)))
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            inside = _merge(names, dict.fromkeys(_targets(target), (UNKNOWN,)))
+            after = _merge(inside, bind(statement.body, package, inside))
+            return bind(statement.orelse, package, after)
         case ast.While(body=body, orelse=orelse):
             return bind(orelse, package, _merge(names, bind(body, package, names)))
         case ast.Match(cases=cases):
             return _merge(names, *(bind(case.body, package, names) for case in cases))
         case ast.Try() | ast.TryStar():
             tried = bind(statement.body, package, names)
-            after = [bind(h.body, package, _merge(names, tried)) for h in statement.handlers]
-            ends = _merge(bind(statement.orelse, package, tried), *after)
+            caught = [bind(h.body, package, _merge(names, tried)) for h in statement.handlers]
+            ends = _merge(bind(statement.orelse, package, tried), *caught)
             return bind(statement.finalbody, package, ends)
     return names
 
@@ -86,26 +97,32 @@ def _bind_from(statement: ast.ImportFrom, package: str, names: Names) -> Names:
     return names
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
-    match target, value:
-        case ast.Name(id=name), _:
-            return [(name, value)]
-        case ast.Tuple(elts=left) | ast.List(elts=left), ast.Tuple(elts=right) | ast.List(
-            elts=right
-        ) if len(left) == len(right):
-            return [pair for t, v in zip(left, right, strict=True) for pair in _pairs(t, v)]
-        case ast.Tuple(elts=left) | ast.List(elts=left), _:
-            unknown = ast.Call(func=value, args=[], keywords=[])
-            return [pair for t in left for pair in _pairs(t, unknown)]
-    return []
+def _pairs(target: ast.expr, value: ast.expr | Unknown) -> list[tuple[str, ast.expr | Unknown]]:
+    if isinstance(target, ast.Name):
+        return [(target.id, value)]
+    if not isinstance(target, ast.Tuple | ast.List):
+        return []
+    values: list[ast.expr | Unknown] = [UNKNOWN] * len(target.elts)
+    if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
+        values = list(value.elts)
+    return [p for t, v in zip(target.elts, values, strict=True) for p in _pairs(t, v)]
 
 
-def _adds_to_another(function: Function) -> bool:
+def _targets(target: ast.expr) -> list[str]:
+    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _adds_to(function: Function, names: Names) -> bool:
     """Whether it is an overload, or a setter or the like of an earlier definition."""
-    return any(
-        last_name(decorator) in ("overload", "setter", "deleter", "getter", "register")
-        for decorator in function.decorator_list
-    )
+    for decorator in function.decorator_list:
+        call = decorator.func if isinstance(decorator, ast.Call) else decorator
+        match call:
+            case ast.Name("overload") | ast.Attribute(attr="overload"):
+                return True
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names:
+                if attribute in ("setter", "deleter", "getter", "register"):
+                    return True
+    return False
 
 
 def last_name(expression: ast.expr) -> str:

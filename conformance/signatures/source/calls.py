@@ -8,39 +8,30 @@ from dataclasses import dataclass
 from inspect import Signature
 
 from conformance.signatures.findings import Place
+from conformance.signatures.source.dictionaries import Keys, keys_of
 from conformance.signatures.source.modules import Module, Scope, SourceClass
-from conformance.signatures.source.receivers import Receivers
+from conformance.signatures.source.receivers import Receiver, Receivers
+from conformance.signatures.source.sites import Around, sites
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of `verb`.
+    """One call of `verb` on `receiver`, by a method of the class `caller`, if it is one.
 
     `positional` counts arguments by position, None where `*args` are among them. `keywords`
-    are always passed, `perhaps` only on a condition (out of a `**` dictionary that is filled
-    on one); `is_open` where a `**` argument hides what else is. `is_conditional` tells
-    whether the call itself is made on a condition.
-
-    `owners` are the dotted names of the classes whose method may run, None where the
-    receiver cannot be decided ("maybe"); `instances` those that the receiver may be an
-    instance of, which is sure where no annotation had to be believed; `binds_on` those on
-    whose method the call is tried. `attribute` is the attribute of `self` that the receiver
-    is, `caller` the class whose method calls.
+    are always passed, `perhaps` only on a condition; `is_open` where a `**` argument hides
+    what else is. `is_conditional` tells whether the call itself is made on a condition.
     """
 
     verb: str
     place: Place
+    receiver: Receiver
+    caller: SourceClass | None
     positional: int | None
     keywords: tuple[str, ...]
     perhaps: tuple[str, ...]
     is_open: bool
     is_conditional: bool
-    owners: frozenset[str] | None
-    instances: frozenset[str]
-    binds_on: frozenset[str]
-    is_sure: bool
-    attribute: str
-    caller: SourceClass | None
 
     def passes(self, keyword: str) -> bool:
         return keyword in self.keywords or keyword in self.perhaps
@@ -57,108 +48,51 @@ class Call:
         return ""
 
 
-def calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> Iterator[Call]:
+def calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> list[Call]:
     """The calls of `verbs` that a module makes, in the order of its lines."""
-    found = [
-        _call(node, node.func, scope, receivers, conditional)
-        for scope, statement in module.statements_with(verbs)
-        for node, conditional in _calls_below(statement, conditional=False)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in verbs
-    ]
-    yield from sorted(found, key=lambda call: call.place)
+    return sorted(_calls_in(module, verbs, receivers), key=lambda call: call.place)
 
 
-def _call(
-    node: ast.Call, function: ast.Attribute, scope: Scope, receivers: Receivers, conditional: bool
-) -> Call:
-    receiver = receivers.of(function.value, scope, function.attr)
+def _calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> Iterator[Call]:
+    for scope in module.scopes_with(verbs):
+        for node, around in sites(scope.body):
+            match node.func:
+                case ast.Attribute(value=value, attr=verb) if verb in verbs:
+                    inner = scope.hiding(around.hidden)
+                    receiver = receivers.of(value, inner, verb, around.facts)
+                    yield _call(node, verb, receiver, inner, around)
+
+
+def _call(node: ast.Call, verb: str, receiver: Receiver, scope: Scope, around: Around) -> Call:
     plain = [a for a in node.args if not isinstance(a, ast.Starred)]
     positional = len(plain) - receiver.takes_self if len(plain) == len(node.args) else None
-    keywords = [k.arg for k in node.keywords if k.arg is not None]
-    perhaps: list[str] = []
-    is_open = False
+    keys = Keys(tuple(k.arg for k in node.keywords if k.arg is not None))
     for keyword in node.keywords:
         if keyword.arg is None:
-            always, sometimes, is_known = unpacked(keyword.value, scope)
-            keywords += always
-            perhaps += sometimes
-            is_open = is_open or not is_known
+            keys = keys.joined(keys_of(keyword.value, scope))
+    asked = [k for k in (*keys.always, *keys.sometimes) if _is_asked_for(k, around)]
     return Call(
-        verb=function.attr,
+        verb=verb,
         place=Place(scope.module.file.path, node.lineno),
-        positional=positional,
-        keywords=tuple(keywords),
-        perhaps=tuple(perhaps),
-        is_open=is_open,
-        is_conditional=conditional,
-        owners=receiver.owners,
-        instances=receiver.instances,
-        binds_on=receiver.binds_on,
-        is_sure=receiver.is_sure,
-        attribute=receiver.attribute,
+        receiver=receiver,
         caller=scope.cls,
+        positional=positional,
+        keywords=tuple(k for k in keys.always if k not in asked),
+        perhaps=tuple(k for k in keys.sometimes if k not in asked),
+        is_open=keys.is_open or keys.is_rest or bool(asked),
+        is_conditional=around.is_conditional,
     )
 
 
-def unpacked(value: ast.expr, scope: Scope) -> tuple[list[str], list[str], bool]:
-    """The keys of a dictionary behind `**`: always there, sometimes, and whether these are
-    all that there may be."""
-    match value:
-        case ast.Dict(keys=keys) if all(isinstance(k, ast.Constant) for k in keys):
-            return [str(k.value) for k in keys if isinstance(k, ast.Constant)], [], True
-        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=named):
-            known = all(k.arg for k in named)
-            return [k.arg for k in named if k.arg], [], known
-        case ast.IfExp(body=one, orelse=other):
-            first, second = unpacked(one, scope), unpacked(other, scope)
-            both = [k for k in first[0] if k in second[0]]
-            some = [k for part in (*first[:2], *second[:2]) for k in part if k not in both]
-            return both, some, first[2] and second[2]
-        case ast.Name(id=name) if scope.function is not None and name in scope.names:
-            return _filled(name, scope)
-    return [], [], False
+_ASKS = ("parameters", "getfullargspec", "co_varnames", "signature")
 
 
-def _filled(name: str, scope: Scope) -> tuple[list[str], list[str], bool]:
-    """The keys of a local dictionary: those of its displays, and those assigned later."""
-    always: list[str] = []
-    sometimes: list[str] = []
-    known = all(isinstance(b, ast.expr | ast.AnnAssign) for b in scope.names[name])
-    for bound in scope.names[name]:
-        value = bound.value if isinstance(bound, ast.AnnAssign) else bound
-        if isinstance(value, ast.Dict | ast.Call | ast.IfExp):
-            found = unpacked(value, scope)
-            (always if len(scope.names[name]) == 1 else sometimes).extend(found[0])
-            sometimes += found[1]
-            known = known and found[2]
-        else:
-            known = False
-    for node in (n for statement in scope.body for n in ast.walk(statement)):
-        match node:
-            case ast.Assign(
-                targets=[ast.Subscript(value=ast.Name(id=there), slice=ast.Constant(value=key))]
-            ) if there == name:
-                sometimes.append(str(key))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=there), attr="update")) if (
-                there == name
-            ):
-                known = False
-    return always, [k for k in sometimes if k not in always], known
-
-
-_BRANCHES = (ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.Match)
-_INNER = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _calls_below(node: ast.AST, *, conditional: bool) -> Iterator[tuple[ast.Call, bool]]:
-    """The calls in a statement, and whether each is made on a condition; those in inner
-    scopes are left out."""
-    if isinstance(node, _INNER):
-        for decorator in node.decorator_list:
-            yield from _calls_below(decorator, conditional=conditional)
-        return
-    if isinstance(node, ast.Call):
-        yield node, conditional
-    inside = conditional or isinstance(node, _BRANCHES)
-    for child in ast.iter_child_nodes(node):
-        yield from _calls_below(child, conditional=inside)
+def _is_asked_for(keyword: str, around: Around) -> bool:
+    """Whether the call is made only after a look whether the verb has this parameter."""
+    for test, outcome in around.facts:
+        nodes = list(ast.walk(test)) if outcome else []
+        names = {getattr(n, "attr", getattr(n, "id", "")) for n in nodes}
+        constants = [n.value for n in nodes if isinstance(n, ast.Constant)]
+        if keyword in constants and names.intersection(_ASKS):
+            return True
+    return False

@@ -11,12 +11,13 @@ from conformance.signatures.source.modules import SourceClass
 from conformance.signatures.source.parameters import Unevaluated, default_of
 
 
-def is_dataclass(cls: SourceClass) -> bool:
+def makes_init(cls: SourceClass) -> bool:
     """Whether `cls` itself is decorated, and is given an `__init__`."""
-    for decorator in cls.node.decorator_list:
-        if last_name(decorator) == "dataclass":
-            return not _is_false(_keyword(decorator, "init"))
-    return False
+    return any(not _is_false(_keyword(d, "init")) for d in _decorators(cls))
+
+
+def _decorators(cls: SourceClass) -> list[ast.expr]:
+    return [d for d in cls.node.decorator_list if last_name(d) == "dataclass"]
 
 
 def init_of(line: Sequence[SourceClass]) -> Signature:
@@ -25,7 +26,7 @@ def init_of(line: Sequence[SourceClass]) -> Signature:
     `ValueError` for fields in an order that `dataclass` refuses too."""
     fields: dict[str, Parameter] = {}
     for cls in reversed(line):
-        if is_dataclass(cls):
+        if _decorators(cls):
             fields |= {p.name: p for p in _fields(cls)}
     places = [p for p in fields.values() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     names = [p for p in fields.values() if p.kind is Parameter.KEYWORD_ONLY]
@@ -33,7 +34,7 @@ def init_of(line: Sequence[SourceClass]) -> Signature:
 
 
 def _fields(cls: SourceClass) -> Iterator[Parameter]:
-    by_keyword = any(_is_true(_keyword(d, "kw_only")) for d in cls.node.decorator_list)
+    by_keyword = any(_is_true(_keyword(d, "kw_only")) for d in _decorators(cls))
     for statement in cls.node.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
@@ -49,7 +50,8 @@ def _parameter(name: str, value: ast.expr | None, by_keyword: bool) -> Parameter
     if value is not None:
         default = default_of(value)
         if last_name(value) == "field":
-            by_keyword = by_keyword or _is_true(_keyword(value, "kw_only"))
+            if given := _keyword(value, "kw_only"):
+                by_keyword = _is_true(given)
             given, made = _keyword(value, "default"), _keyword(value, "default_factory")
             default = default_of(given) if given else Parameter.empty
             default = Unevaluated("<factory>") if made else default
@@ -59,7 +61,7 @@ def _parameter(name: str, value: ast.expr | None, by_keyword: bool) -> Parameter
 
 def _annotated(annotation: ast.expr) -> str:
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        return annotation.value.partition("[")[0].rpartition(".")[2]
+        return annotation.value.partition("[")[0].rpartition(".")[2].strip()
     return last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
 
 

@@ -12,6 +12,7 @@ from conformance.signatures.rules import Problem
 from conformance.signatures.source.calls import Call, calls_in
 from conformance.signatures.source.files import find_tree
 from conformance.signatures.source.hierarchy import Hierarchy
+from conformance.signatures.source.kinds import KindsOf
 from conformance.signatures.source.methods import Methods
 from conformance.signatures.source.modules import Modules, SourceClass
 from conformance.signatures.source.owners import owners_of
@@ -54,7 +55,8 @@ class SourceFamily:
         member = methods.member(roots[0], verbs)
         if missing := [verb for verb in verbs[:2] if verb not in member.methods]:
             raise ScanError(f"root {root} has no method {missing[0]!r}")
-        receivers = Receivers(resolver, methods)
+        kinds = KindsOf(modules, resolver, hierarchy)
+        receivers = Receivers(resolver, methods, kinds)
         parsed = [m for file in modules.mentioning(verbs) if (m := modules.parse(file))]
         calls = [call for m in parsed for call in calls_in(m, verbs, receivers)]
         return cls(modules, hierarchy, methods, tuple(verbs), member, calls)
@@ -76,11 +78,15 @@ class SourceFamily:
         return [call for call in calls if self._reaches(call, method, owners)]
 
     def _reaches(self, call: Call, method: Method, owners: set[SourceClass]) -> bool:
-        if owners and call.attribute:
-            return call.caller in owners
-        if owners:
-            return call.is_sure and method.owner in (call.owners or ())
-        return self.is_legal(call) if call.owners is None else method.owner in call.owners
+        receiver = call.receiver
+        if method.owner in receiver.excluded:
+            return False
+        if receiver.owners is None:
+            return call.caller in owners if owners else self.is_legal(call)
+        if method.owner not in receiver.owners:
+            # What is said of an attribute of its owner may be too narrow.
+            return bool(receiver.attribute) and not receiver.is_sure and call.caller in owners
+        return not owners or receiver.is_sure or call.caller in owners
 
     def is_legal(self, call: Call) -> bool:
         """Whether the call binds on the root."""
@@ -90,11 +96,11 @@ class SourceFamily:
 
 def meets(call: Call, problem: Problem) -> bool:
     """Whether `call` runs into `problem`."""
-    if problem.keyword:
-        return call.passes(problem.keyword)
-    if problem.position is not None:
-        return call.positional is None or call.positional > problem.position
-    return True
+    if problem.keyword and call.passes(problem.keyword):
+        return True
+    if problem.position is not None and call.positional is not None:
+        return call.positional > problem.position
+    return not problem.keyword
 
 
 def _anchor_of(module: str) -> list[Path]:

@@ -48,14 +48,17 @@ def find_tree(place: str, root_module: str) -> Tree:
 
 def files_of(tree: Tree) -> Iterator[SourceFile]:
     """Every `.py` file of the tree once, in a stable order; links are followed, loops end.
+    A folder that cannot be opened stands for itself, with the reason.
 
     Hidden folders, caches and virtual environments are left out.
     """
     if tree.path.is_file():
         yield read(tree.path, tree.anchor)
         return
-    for path in _walk(os.fspath(tree.path), set()):
-        if os.path.exists(path):  # a dangling link is no module
+    for path, error in _walk(os.fspath(tree.path)):
+        if error:
+            yield SourceFile(Path(path), module_name(Path(path), tree.anchor), b"", error)
+        else:
             yield read(Path(path), tree.anchor)
 
 
@@ -64,7 +67,7 @@ def read(path: Path, anchor: Path) -> SourceFile:
     try:
         return SourceFile(path, module_name(path, anchor), path.read_bytes())
     except OSError as error:
-        return SourceFile(path, module_name(path, anchor), b"", f"{type(error).__name__}: {error}")
+        return SourceFile(path, module_name(path, anchor), b"", _told(error))
 
 
 def module_name(path: Path, anchor: Path) -> str:
@@ -111,7 +114,7 @@ def _anchor(path: Path, root_module: str) -> Path:
         if (found := module_path(folder, root_module)) and found.is_file():
             return folder
     ends = [root_module.replace(".", os.sep) + end for end in (".py", f"{os.sep}__init__.py")]
-    below = _walk(os.fspath(path), set()) if path.is_dir() else ()
+    below = [file for file, _ in _walk(os.fspath(path))] if path.is_dir() else []
     anchors = {
         Path(file[: -len(end)]) for file in below for end in ends if file.endswith(os.sep + end)
     }
@@ -128,19 +131,34 @@ def _package_root(path: Path) -> Path:
     return folder
 
 
-def _walk(folder: str, seen: set[tuple[int, int]]) -> Iterator[str]:
-    try:
-        at = os.stat(folder)
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    if (at.st_dev, at.st_ino) in seen or any(entry.name == "pyvenv.cfg" for entry in entries):
-        return
-    seen.add((at.st_dev, at.st_ino))
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name == "__pycache__":
+def _walk(root: str) -> Iterator[tuple[str, str]]:
+    """Every file and every folder that cannot be opened, with the error of the latter. A
+    file that is also there without a link is not followed to again."""
+    folders, seen, whole = [root], set[tuple[int, int]](), os.path.join(os.path.realpath(root), "")
+    while folders:
+        folder = folders.pop()
+        try:
+            at = os.stat(folder)
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            yield folder, _told(error)
             continue
-        if entry.is_dir():
-            yield from _walk(entry.path, seen)
-        elif entry.name.endswith(".py"):
-            yield entry.path
+        if (at.st_dev, at.st_ino) in seen or any(entry.name == "pyvenv.cfg" for entry in entries):
+            continue
+        seen.add((at.st_dev, at.st_ino))
+        entries = [e for e in entries if not e.name.startswith(".") and e.name != "__pycache__"]
+        folders += [entry.path for entry in reversed(entries) if os.path.isdir(entry.path)]
+        for entry in entries:
+            if entry.name.endswith(".py") and _is_there(entry.path):
+                again = entry.is_symlink() and os.path.realpath(entry.path).startswith(whole)
+                if not again:
+                    yield entry.path, ""
+
+
+def _is_there(path: str) -> bool:
+    """Whether it is anything but a folder, or a link to nothing."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
+def _told(error: OSError) -> str:
+    return f"{type(error).__name__}: {error.strerror or error}"

@@ -9,8 +9,10 @@ from inspect import Parameter, Signature
 
 from conformance.signatures.rules import takes_keyword
 from conformance.signatures.source.bindings import Function, last_name
+from conformance.signatures.source.dictionaries import keys_of
+from conformance.signatures.source.hierarchy import Line
 from conformance.signatures.source.methods import Definition, Methods, first_in
-from conformance.signatures.source.modules import SourceClass
+from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import signature_of
 
 
@@ -24,80 +26,111 @@ class Dropped:
     parent: Definition
 
 
+@dataclass(frozen=True, slots=True)
+class Parents:
+    """The methods of one verb along a line of bases."""
+
+    verb: str
+    line: Line
+    methods: Methods
+
+    def of(self, definition: Definition) -> list[Definition]:
+        """What `super()` reaches from a method."""
+        at = self.line.index(definition.owner)
+        return first_in(self.line[at + 1 :], self.verb)
+
+    def calls(self, definition: Definition) -> list[ast.Call]:
+        """The calls of the parent's method, the instance left out of their arguments."""
+        function, scope = self.methods.function(definition), self.methods.scope(definition)
+        if function is None or scope is None:
+            return []
+        return [call for node in _nodes(function) for call in self._call(node, scope)]
+
+    def _call(self, node: ast.AST, scope: Scope) -> Iterator[ast.Call]:
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name == self.verb:
+                if isinstance(value, ast.Call):
+                    if last_name(value) == "super":
+                        yield node
+                    return
+                named, _ = self.methods.hierarchy.resolver.classes(value, scope)
+                if any(cls in self.line for cls in named):
+                    yield ast.Call(node.func, node.args[1:], node.keywords)
+
+
 def dropped(cls: SourceClass, verbs: Sequence[str], methods: Methods) -> Iterator[Dropped]:
-    """Every optional parameter that a method of `cls` accepts, that the method which it calls
-    by `super()` uses, and that none of these calls passes on."""
+    """Every optional parameter that a method of `cls`, its own or that of a mixin, accepts,
+    that the method of its parent which it calls uses, and that no such call passes on."""
+    (line, *_) = methods.hierarchy.lines(cls)
     for verb in verbs:
-        for definition in methods.definitions(cls, verb):
-            function = methods.function(definition)
-            if definition.owner is cls and function is not None:
-                yield from _dropped(verb, definition, function, methods)
+        for definition in first_in(line, verb):
+            owner = definition.owner
+            if owner is cls or not methods.hierarchy.judges(owner):
+                yield from _dropped(definition, Parents(verb, line, methods))
 
 
-def _dropped(
-    verb: str, definition: Definition, function: Function, methods: Methods
-) -> Iterator[Dropped]:
-    calls = list(_super_calls(function, verb))
-    for parent in _parents(definition.owner, verb, methods) if calls else ():
-        theirs = methods.function(parent)
-        if theirs is None:
-            continue
-        signature = signature_of(theirs)
+def _dropped(definition: Definition, parents: Parents) -> Iterator[Dropped]:
+    function, scope = parents.methods.function(definition), parents.methods.scope(definition)
+    calls = parents.calls(definition)
+    if function is None or scope is None or not calls:
+        return
+    for parent in parents.of(definition):
+        theirs = parents.methods.function(parent)
+        signature = signature_of(theirs) if theirs else Signature()
         for name, parameter in signature_of(function).parameters.items():
             optional = parameter.default is not Parameter.empty
-            if not optional or not takes_keyword(signature, name):
-                continue
-            passed = any(_passes(call, name, signature, function) for call in calls)
-            if not passed and _uses(name, verb, parent, methods, set()):
-                yield Dropped(verb, name, definition, parent)
+            if optional and takes_keyword(signature, name):
+                passed = any(_passes(call, name, signature, scope) for call in calls)
+                if not passed and _uses(name, parent, parents):
+                    yield Dropped(parents.verb, name, definition, parent)
 
 
-def _parents(cls: SourceClass, verb: str, methods: Methods) -> Iterator[Definition]:
-    (line, *_) = methods.hierarchy.lines(cls)
-    yield from first_in(line[1:], verb)
-
-
-def _super_calls(function: Function, verb: str) -> Iterator[ast.Call]:
-    for node in _nodes(function):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=name)):
-                if name == verb and last_name(inner) == "super":
-                    yield node
-
-
-def _passes(call: ast.Call, name: str, signature: Signature, function: Function) -> bool:
-    """Whether the call hands `name` on. The rest that `function` itself collects, in `*args`
-    or `**kwargs`, never holds a parameter that it names."""
-    rest = {a.arg for a in (function.args.vararg, function.args.kwarg) if a is not None}
-    unpacked = [a.value for a in call.args if isinstance(a, ast.Starred)]
-    unpacked += [k.value for k in call.keywords if k.arg is None]
-    if any(not isinstance(v, ast.Name) or v.id not in rest for v in unpacked):
-        return True
-    by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    places = [p.name for p in signature.parameters.values() if p.kind in by_place]
+def _passes(call: ast.Call, name: str, signature: Signature, scope: Scope) -> bool:
+    """Whether the call hands `name` on. The rest that the function itself collects, in
+    `*args` or `**kwargs`, does not hold a parameter that it names."""
+    assert scope.function is not None
+    vararg = scope.function.args.vararg
+    for argument in call.args:
+        if isinstance(argument, ast.Starred):
+            value = argument.value
+            if not (vararg and isinstance(value, ast.Name) and value.id == vararg.arg):
+                return True
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            keys = keys_of(keyword.value, scope)
+            if keys.is_open or name in (*keys.always, *keys.sometimes):
+                return True
     plain = [a for a in call.args if not isinstance(a, ast.Starred)]
-    return any(k.arg == name for k in call.keywords) or name in places[: len(plain)]
+    return any(k.arg == name for k in call.keywords) or name in _places(signature)[: len(plain)]
 
 
-def _uses(
-    name: str, verb: str, definition: Definition, methods: Methods, seen: set[Definition]
-) -> bool:
+def _places(signature: Signature) -> list[str]:
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in signature.parameters.values() if p.kind in kinds]
+
+
+def _uses(name: str, definition: Definition, parents: Parents) -> bool:
     """Whether the method does something with the parameter, if only by way of its parent."""
-    function = methods.function(definition)
-    if function is None or definition in seen:
+    function = parents.methods.function(definition)
+    if function is None:
         return False
-    seen.add(definition)
-    handed_on = {
-        id(node)
-        for call in _super_calls(function, verb)
-        for part in (*call.args, *call.keywords)
-        for node in ast.walk(part)
-    }
-    named = [n for n in _nodes(function) if isinstance(n, ast.Name) and n.id == name]
+    calls = parents.calls(definition)
+    parts = [part for call in calls for part in (*call.args, *call.keywords)]
+    handed_on = {id(node) for part in parts for node in ast.walk(part)}
+    own = name in signature_of(function).parameters
+    named = [n for n in _nodes(function) if _is_use(n, name, function, own)]
     if any(id(node) not in handed_on for node in named):
         return True
-    parents = _parents(definition.owner, verb, methods) if named else ()
-    return any(_uses(name, verb, parent, methods, seen) for parent in parents)
+    return bool(named) and any(_uses(name, parent, parents) for parent in parents.of(definition))
+
+
+def _is_use(node: ast.AST, name: str, function: Function, own: bool) -> bool:
+    """Whether a node reads the parameter, or the rest in which it is where it has no name."""
+    match node:
+        case ast.Name(id=there, ctx=ast.Load()):
+            rest = function.args.kwarg
+            return there == name if own else rest is not None and there == rest.arg
+    return False
 
 
 def _nodes(function: Function) -> Iterator[ast.AST]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 
@@ -91,7 +91,7 @@ class Hierarchy:
                 cls
                 for cls in module.classes.values()
                 if cls not in members
-                and any(_words(base) & (known | names) for base in cls.node.bases)
+                and (cls.scope.parent or _named(cls.node.bases) & (known | names))
                 and any(base in members for choice in self._bases_of(cls) for base in choice)
             ]
             members.update(new)
@@ -99,13 +99,16 @@ class Hierarchy:
             grown = bool(new)
         yield from names
         for name, every in module.scope.names.items():
-            aliases = (b for b in every if _source_name(b) in known)
+            aliases = (b for b in every if _source_names(b) & known)
             if any(c in members for b in aliases for c in self.resolver.bound(b, module.scope)):
                 yield name
 
     def _bases_of(self, cls: SourceClass) -> list[list[SourceClass]]:
         if cls not in self._bases:
-            named = (self.resolver.classes(base, cls.scope)[0] for base in cls.node.bases)
+            # A base of the class's own name is what the name stood for before.
+            again = cls.name in _named(cls.node.bases)
+            scope = cls.scope.before(cls.node.lineno - 1) if again else cls.scope
+            named = (self.resolver.classes(base, scope)[0] for base in cls.node.bases)
             self._bases[cls] = [[b for b in base if b is not cls] for base in named if base]
         return self._bases[cls]
 
@@ -121,15 +124,22 @@ def is_abstract_base(cls: SourceClass) -> bool:
     return "ABC" in named or "Protocol" in named or "ABCMeta" in metaclass
 
 
-def _words(expression: ast.expr) -> set[str]:
-    return {last_name(node) for node in ast.walk(expression) if isinstance(node, ast.expr)}
+def _named(expressions: Iterable[ast.expr]) -> set[str]:
+    """Every name in these expressions, the last one of dotted names."""
+    nodes = (node for expression in expressions for node in ast.walk(expression))
+    return {last_name(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}
 
 
-def _source_name(bound: Bound) -> str:
-    """The name that an import or an assignment takes over."""
-    if isinstance(bound, Imported):
-        return bound.name
-    return last_name(bound) if isinstance(bound, ast.expr) else ""
+def _source_names(bound: Bound) -> set[str]:
+    """The names that an import or an assignment takes over."""
+    match bound:
+        case Imported(_, name):
+            return {name}
+        case ast.AnnAssign(value=ast.expr() as value):
+            return _named([value])
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.IfExp() | ast.BoolOp():
+            return _named([bound])
+    return set()
 
 
 def _merged(lines: list[list[SourceClass]]) -> Iterator[SourceClass]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.signatures.findings import SEVERITIES, Finding, Place, Severity
-from conformance.signatures.members import Member
+from conformance.signatures.members import Member, Method
 from conformance.signatures.rules import RULES, Problem
 from conformance.signatures.source.calls import Call
 from conformance.signatures.source.family import SourceFamily, meets
@@ -34,37 +34,64 @@ def findings_of(family: SourceFamily) -> list[Finding]:
 def findings_on(family: SourceFamily, cls: SourceClass) -> Iterator[Finding]:
     """The findings on one class."""
     member = family.member(cls)
+    judged = []
     for clause, rule in RULES.items():
         for problem in rule(family.root, member, family.verbs):
-            yield _judged(family, cls, clause, problem)
+            finding = _judged(family, cls, clause, problem)
+            if finding.callers or not problem.only_if_met:
+                judged.append(finding)
+    yield from judged
+    yield from _refused_calls(family, cls, member, {c for f in judged for c in f.callers})
     yield from _dropped(family, cls, member)
     yield from _stubs(family, cls, member)
     yield from _undecided(member)
 
 
 def unbound_calls(family: SourceFamily) -> Iterator[Finding]:
-    """Calls that do not bind on the method that they are sure to reach, and which no call of
-    the root's would be: others are told of the override."""
+    """Calls that no call of the root is like, and that do not bind on the method on which
+    they are sure to be tried; each is told where it is made."""
     methods = {
         (member.dotted, verb): method
         for cls in (*family.hierarchy.roots, *family.hierarchy.family)
         for member in [family.member(cls)]
         for verb in family.verbs
         for method in member.methods.get(verb, ())
-        if method.owner == member.dotted and method.signature is not None
+        if method.owner == member.dotted
     }
     for call in family.calls:
-        for owner in sorted(call.binds_on):
+        for owner in sorted(call.receiver.tried):
             method = methods.get((owner, call.verb))
-            if method is None or method.signature is None:
-                continue
-            why = call.why_unbound(method.signature)
-            if why and (owner == family.root.dotted or not family.is_legal(call)):
-                name = owner.rpartition(".")[2]
-                text = f"this call fails on {call.verb}{method.signature} of {name}: {why}"
-                yield Finding(
-                    "every_call_binds", "error", owner, call.verb, _argument(why), text, call.place
-                )
+            why = _why_unbound(call, method) if method else ""
+            if method and why and (owner == family.root.dotted or not family.is_legal(call)):
+                of = f"{call.verb}{method.signature} of {owner.rpartition('.')[2]}"
+                yield _unbound(owner, call.verb, why, f"this call fails on {of}: {why}", call.place)
+
+
+def _refused_calls(
+    family: SourceFamily, cls: SourceClass, member: Member, told: set[Place]
+) -> Iterator[Finding]:
+    """Calls that the root accepts and this class does not, for which no rule has a name."""
+    for verb, methods in member.methods.items():
+        for method in methods:
+            refused: dict[str, list[Place]] = {}
+            for call in family.reaching(cls, verb, method) if not method.inherited else ():
+                why = _why_unbound(call, method)
+                if why and call.place not in told and family.is_legal(call):
+                    refused.setdefault(why, []).append(call.place)
+            for why, places in refused.items():
+                text = f"{verb}{method.signature} refuses a call: {why}"
+                place = method.place or cls.place
+                yield _unbound(member.dotted, verb, why, text, place, tuple(places))
+
+
+def _why_unbound(call: Call, method: Method) -> str:
+    return call.why_unbound(method.signature) if method.signature is not None else ""
+
+
+def _unbound(
+    cls: str, verb: str, why: str, text: str, place: Place, callers: tuple[Place, ...] = ()
+) -> Finding:
+    return Finding("every_call_binds", "error", cls, verb, _argument(why), text, place, callers)
 
 
 def unreadable_files(family: SourceFamily) -> Iterator[Finding]:
@@ -127,14 +154,24 @@ def _stubs(family: SourceFamily, cls: SourceClass, member: Member) -> Iterator[F
             elif method.is_stub and not member.is_abstract and not _told_above(family, cls, verb):
                 owner = method.owner.rpartition(".")[2]
                 text = f"{verb} is not overridden: that of {owner} only raises"
-                callers = tuple(c.place for c in family.calls if _runs(c, verb, member))
+                same = [c.dotted for c in _with_the_same(family, cls, verb)]
+                callers = tuple(c.place for c in family.calls if _runs(c, verb, same))
                 severity: Severity = "error" if callers else "warning"
                 yield _stub(severity, member, verb, text, cls.place, callers)
 
 
-def _runs(call: Call, verb: str, member: Member) -> bool:
-    """Whether the call is sure to be made of an instance of this class."""
-    return call.verb == verb and call.is_sure and member.dotted in call.instances
+def _with_the_same(family: SourceFamily, cls: SourceClass, verb: str) -> Iterator[SourceClass]:
+    """`cls` and the classes below it that have its method."""
+    own = family.methods.definitions(cls, verb)
+    for below in family.hierarchy.below(cls):
+        if family.methods.definitions(below, verb) == own:
+            yield below
+
+
+def _runs(call: Call, verb: str, names: Sequence[str]) -> bool:
+    """Whether the call is sure to be made of an instance of one of these classes."""
+    receiver = call.receiver
+    return call.verb == verb and receiver.is_sure and not receiver.instances.isdisjoint(names)
 
 
 def _stub(

@@ -10,7 +10,7 @@ from inspect import Signature
 from conformance.signatures.findings import Place
 from conformance.signatures.members import Member, Method
 from conformance.signatures.source.bindings import Bound, Function, last_name
-from conformance.signatures.source.dataclass_init import init_of, is_dataclass
+from conformance.signatures.source.dataclass_init import init_of, makes_init
 from conformance.signatures.source.hierarchy import Hierarchy, is_abstract_base
 from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import is_property, of_arguments, signature_of
@@ -60,6 +60,11 @@ class Methods:
         """The function behind a definition, also where a name stands for it."""
         return _function(definition.bound, definition.owner.body)
 
+    def scope(self, definition: Definition) -> Scope | None:
+        """The scope of that function."""
+        function, module = self.function(definition), definition.owner.scope.module
+        return next((s for s in module.scopes if s.function is function), None)
+
     def _methods(self, cls: SourceClass, verb: str) -> Iterator[Method]:
         elsewhere = {
             definition
@@ -84,7 +89,8 @@ class Methods:
     def _signature(
         self, definition: Definition, function: Function | None
     ) -> tuple[Signature | None, str]:
-        match definition.bound:
+        bound = definition.bound
+        match bound.value if isinstance(bound, ast.AnnAssign) else bound:
             case ast.ClassDef() as node if node is definition.owner.node:
                 (line, *_) = self.hierarchy.lines(definition.owner)
                 return init_of(line), ""
@@ -103,11 +109,17 @@ def first_in(line: Sequence[SourceClass], verb: str) -> list[Definition]:
     """The definitions of `verb` in the first class that has one. That of an `__init__` which
     `dataclass` makes is the class itself."""
     for cls in line:
-        if verb in cls.body.names:
-            return [Definition(cls, bound) for bound in cls.body.names[verb]]
-        if verb == "__init__" and is_dataclass(cls):
+        bound = [b for b in cls.body.names.get(verb, ()) if not _is_bare(b)]
+        if bound:
+            return [Definition(cls, b) for b in bound]
+        if verb == "__init__" and makes_init(cls):
             return [Definition(cls, cls.node)]
     return []
+
+
+def _is_bare(bound: Bound) -> bool:
+    """Whether it only annotates."""
+    return isinstance(bound, ast.AnnAssign) and bound.value is None
 
 
 def only_raises(function: Function) -> bool:

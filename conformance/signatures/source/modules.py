@@ -7,11 +7,11 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance.signatures.findings import Place
-from conformance.signatures.source.bindings import Function, Names, bind
+from conformance.signatures.source.bindings import UNKNOWN, Function, Names, bind, last_name
 from conformance.signatures.source.files import SourceFile, Tree, files_of, module_path, read
 
 
@@ -27,6 +27,7 @@ class Scope:
     cls: SourceClass | None = None
     function: Function | None = None
     _names: Names | None = None
+    is_method: bool = False
 
     @property
     def names(self) -> Names:
@@ -36,6 +37,32 @@ class Scope:
             before: Names = {a.arg: (a,) for a in arguments}
             self._names = bind(self.body, self.module.package, before)
         return self._names
+
+    @property
+    def is_class(self) -> bool:
+        """Whether this is the body of a class."""
+        return self.cls is not None and self.cls.body is self
+
+    @property
+    def first(self) -> str:
+        """The name of a method's first parameter; "" for all else, and for a static method."""
+        if self.function is None or not self.is_method:
+            return ""
+        names = {last_name(decorator) for decorator in self.function.decorator_list}
+        argument = next(every_argument(self.function), None)
+        return argument.arg if argument and not names & {"staticmethod", "classmethod"} else ""
+
+    def before(self, line: int) -> Scope:
+        """The same scope after the statements that begin before or at a line."""
+        body = [statement for statement in self.body if statement.lineno <= line]
+        return replace(self, body=body, _names=None)
+
+    def hiding(self, names: Collection[str]) -> Scope:
+        """A scope inside this one in which these names stand for something unknown."""
+        if not names:
+            return self
+        hidden: Names = dict.fromkeys(names, (UNKNOWN,))
+        return Scope(self.module, self, self.body, self.qualname, self.cls, self.function, hidden)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,9 +116,8 @@ class Module:
         self.scopes.clear()
         self.classes.clear()
 
-    def statements_with(self, words: Collection[str]) -> Iterator[tuple[Scope, ast.stmt]]:
-        """The statements in whose lines one of `words` stands, each with its scope. Those of
-        inner scopes are theirs alone, and are part of their definition's statement too."""
+    def scopes_with(self, words: Collection[str]) -> Iterator[Scope]:
+        """The scopes in whose lines one of `words` stands, inner scopes included."""
         encoded = [word.encode() for word in words]
         lines = [
             number
@@ -99,10 +125,11 @@ class Module:
             if any(word in line for word in encoded)
         ]
         for scope in self.scopes:
-            for statement in scope.body:
-                at = bisect_left(lines, _first_line(statement))
-                if at < len(lines) and lines[at] <= (statement.end_lineno or 0):
-                    yield scope, statement
+            first = min((_first_line(statement) for statement in scope.body), default=0)
+            last = max((statement.end_lineno or 0 for statement in scope.body), default=0)
+            at = bisect_left(lines, first)
+            if at < len(lines) and lines[at] <= last:
+                yield scope
 
     def _enter(self, scope: Scope) -> None:
         self.scopes.append(scope)
@@ -114,6 +141,7 @@ class Module:
             else:
                 around = _seen_by_functions(scope)
                 inner = Scope(self, around, node.body, f"{name}.<locals>", scope.cls, node)
+                inner.is_method = scope.is_class
             self._enter(inner)
 
 
@@ -250,7 +278,7 @@ def every_argument(function: Function) -> Iterator[ast.arg]:
 
 def _seen_by_functions(scope: Scope) -> Scope:
     """The names of a class body are not seen by its methods."""
-    while scope.cls and not scope.function and scope.parent:
+    while scope.is_class and scope.parent:
         scope = scope.parent
     return scope
 

@@ -7,60 +7,89 @@ from collections.abc import Iterator
 
 from conformance.signatures.source.bindings import last_name
 from conformance.signatures.source.hierarchy import Hierarchy
-from conformance.signatures.source.modules import Modules, SourceClass
+from conformance.signatures.source.modules import Module, Modules, Scope, SourceClass
+from conformance.signatures.source.sites import defaults
 
 
 def owners_of(cls: SourceClass, modules: Modules, hierarchy: Hierarchy) -> set[SourceClass]:
-    """The members of the family that make `cls`, with their bases and what derives from them;
-    empty where it is made elsewhere too, or nowhere.
+    """The members of the family that make `cls`, or a class below it, with their bases and
+    what derives from them; empty where one of these is made elsewhere too, or `cls` nowhere.
 
-    It is made where its name is used as a value: not as a base, in an annotation, in
+    A class is made where it is used as a value: not as a base, in an annotation, in
     `isinstance`, or for an attribute of the class.
     """
     makers: set[SourceClass] = set()
-    for file in modules.mentioning([cls.name]):
-        module = modules.parse(file)
-        for scope, statement in module.statements_with([cls.name]) if module else ():
-            if any(True for _ in _uses(statement, cls.name)):
-                if scope.cls is None or not hierarchy.judges(scope.cls) or scope.cls is cls:
-                    return set()
-                makers.add(scope.cls)
+    for made in hierarchy.below(cls):
+        for user in _users(made, modules, hierarchy):
+            if user is None or not hierarchy.judges(user):
+                return set()
+            makers.add(user)
     above = {c for maker in makers for line in hierarchy.lines(maker) for c in line}
     below = {c for maker in makers for c in hierarchy.below(maker)}
     return (above | below) - set(hierarchy.roots) - {cls}
 
 
-_ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
+def _users(
+    cls: SourceClass, modules: Modules, hierarchy: Hierarchy
+) -> Iterator[SourceClass | None]:
+    """The class in which each use of `cls` stands, None outside of classes."""
+    for file in modules.mentioning([cls.name]):
+        module = modules.parse(file)
+        if module is None:
+            continue
+        names = {cls.name, *_renamed(module, cls.name)}
+        for scope in module.scopes_with(names):
+            if scope.cls is not cls and any(
+                _is(use, cls, scope, hierarchy)
+                for statement in scope.body
+                for use in _uses(statement, names)
+            ):
+                yield scope.cls
 
 
-def _uses(node: ast.AST, name: str) -> Iterator[ast.AST]:
+def _renamed(module: Module, name: str) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (a.asname for a in node.names if a.name == name and a.asname)
+
+
+def _is(use: ast.expr, cls: SourceClass, scope: Scope, hierarchy: Hierarchy) -> bool:
+    """Whether the expression is `cls`, as far as source tells."""
+    found, unsure = hierarchy.resolver.classes(use, scope)
+    return cls in found or (unsure and not found)
+
+
+_ASKS = ("isinstance", "issubclass", "cast", "TypeVar", "super")
+
+
+def _uses(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
     match node:
         case ast.ClassDef():
             inside: list[ast.AST | None] = [*node.decorator_list]
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            inside = [*node.decorator_list, *node.args.defaults, *node.args.kw_defaults]
+            inside = [*node.decorator_list, *defaults(node.args)]
         case ast.AnnAssign(value=value):
             inside = [value]
         case ast.Call(func=function) if last_name(function) in _ASKS:
             inside = []
-        case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if _names(value, name):
+        case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if _named(value, names):
             inside = [*node.args, *(k.value for k in node.keywords)]
             if not attribute.startswith("__"):
-                yield node
-        case ast.Attribute(value=value) if _names(value, name):
+                yield value
+        case ast.Attribute(value=value) if _named(value, names):
             inside = []
-        case ast.Name() | ast.Attribute() if _names(node, name):
+        case ast.Name() | ast.Attribute() if _named(node, names):
             yield node
             return
         case _:
             inside = list(ast.iter_child_nodes(node))
     for child in inside:
         if child is not None:
-            yield from _uses(child, name)
+            yield from _uses(child, names)
 
 
-def _names(node: ast.AST, name: str) -> bool:
+def _named(node: ast.AST, names: set[str]) -> bool:
     match node:
         case ast.Name(id=there) | ast.Attribute(attr=there):
-            return there == name
+            return there in names
     return False

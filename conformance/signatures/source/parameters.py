@@ -37,6 +37,11 @@ def is_static(function: Function) -> bool:
     return any(last_name(d) == "staticmethod" for d in function.decorator_list)
 
 
+def takes_instance(function: Function) -> bool:
+    """Whether the first argument is an instance where the function is called of a class."""
+    return not any(last_name(d) in ("staticmethod", "classmethod") for d in function.decorator_list)
+
+
 def is_property(function: Function) -> bool:
     names = ("property", "cached_property", "abstractproperty")
     return any(last_name(d) in names for d in function.decorator_list)

@@ -4,217 +4,156 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from conformance.signatures.source.bindings import Bound, last_name
+from conformance.signatures.source.bindings import last_name
+from conformance.signatures.source.kinds import Kind, Kinds, KindsOf, attribute_of_self
 from conformance.signatures.source.methods import Methods, first_in
-from conformance.signatures.source.modules import Scope, SourceClass, every_argument
+from conformance.signatures.source.modules import Scope, SourceClass
+from conformance.signatures.source.parameters import takes_instance
 from conformance.signatures.source.resolve import Resolver
+from conformance.signatures.source.sites import Fact
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """See `Call`; `takes_self` is 1 where the instance is the first positional argument."""
+    """What a method is called on.
+
+    `owners` are the dotted names of the classes whose method may run, None where the
+    receiver cannot be decided ("maybe"); `excluded` are classes that it is no instance of.
+    `instances` are those that it may be an instance of, which is sure where no annotation
+    had to be believed; `tried` those on whose method the call is made. `attribute` is the
+    attribute of `self` that it is. `takes_self` is 1 where the instance is the first
+    argument.
+    """
 
     owners: frozenset[str] | None = None
     instances: frozenset[str] = frozenset()
-    binds_on: frozenset[str] = frozenset()
+    tried: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     is_sure: bool = False
     attribute: str = ""
     takes_self: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """An instance of `cls`, or also of a class that derives from it where it is not exact.
-    It is sure where no annotation had to be believed."""
-
-    cls: SourceClass
-    is_exact: bool = False
-    is_sure: bool = True
-
-
-Kinds = Sequence[Kind] | None
-"""What an expression may be an instance of; None where that is not known."""
+NOBODY = Receiver(owners=frozenset(), is_sure=True)
 
 
 @dataclass(slots=True, eq=False)
 class Receivers:
-    """Infers receivers from constructors, annotations, `self` and `super()`."""
+    """Infers receivers from constructors, annotations, `self`, `super()` and `isinstance`."""
 
     resolver: Resolver
     methods: Methods
-    _attributes: dict[tuple[SourceClass, str], Kinds] = field(default_factory=dict)
+    kinds: KindsOf
 
-    def of(self, expression: ast.expr, scope: Scope, verb: str) -> Receiver:
-        """The receiver `expression` of a call of `verb` in `scope`."""
+    def of(
+        self, expression: ast.expr, scope: Scope, verb: str, facts: Sequence[Fact] = ()
+    ) -> Receiver:
+        """The receiver `expression` of a call of `verb` in `scope`, where `facts` hold."""
         if isinstance(expression, ast.Call) and last_name(expression) == "super" and scope.cls:
-            return self._super(scope.cls, verb)
-        classes, _ = self.resolver.classes(expression, scope)
+            return self._super(expression, scope, scope.cls, verb)
+        named = list(self.resolver.named(expression, scope))
+        classes = [n for n in named if isinstance(n, SourceClass)]
         if classes:
             return self._unbound(classes, verb)
-        attribute = _attribute_of_self(expression, scope)
-        kinds = self._kinds(expression, scope)
-        if kinds is None or _is_asked_for(expression, scope):
-            return Receiver(attribute=attribute)
-        return self._bound(kinds, verb, attribute)
+        if any(isinstance(n, str) for n in named):
+            return NOBODY  # a function of a module
+        return self._instance(expression, scope, verb, facts)
 
-    def _super(self, cls: SourceClass, verb: str) -> Receiver:
-        lines = [
-            line[line.index(cls) + 1 :]
-            for member in (cls, *self.methods.hierarchy.below(cls))
-            for line in self.methods.hierarchy.lines(member)
-        ]
-        owners = frozenset(d.owner.dotted for line in lines for d in first_in(line, verb))
-        own = frozenset(d.owner.dotted for d in first_in(lines[0], verb))
-        return Receiver(owners, binds_on=own, is_sure=True)
+    def _super(self, call: ast.Call, scope: Scope, cls: SourceClass, verb: str) -> Receiver:
+        after = cls
+        if call.args:
+            given, _ = self.resolver.classes(call.args[0], scope)
+            if len(given) != 1:
+                return Receiver()
+            after = given[0]
+        hierarchy = self.methods.hierarchy
+        every = [cls, *hierarchy.below(cls)]
+        lines = [line for member in every for line in hierarchy.lines(member) if after in line]
+        rest = [line[line.index(after) + 1 :] for line in lines]
+        owners = frozenset(d.owner.dotted for line in rest for d in first_in(line, verb))
+        own = [d.owner.dotted for d in first_in(rest[0], verb)] if rest else []
+        return Receiver(owners, tried=frozenset(own), is_sure=True)
 
     def _unbound(self, classes: Sequence[SourceClass], verb: str) -> Receiver:
         found = [d for cls in classes for d in self.methods.definitions(cls, verb)]
         owners = frozenset(d.owner.dotted for d in found)
         names = frozenset(cls.dotted for cls in classes)
-        return Receiver(owners, names, owners, is_sure=True, takes_self=1)
+        functions = [self.methods.function(d) for d in found]
+        static = bool(functions) and not any(f is None or takes_instance(f) for f in functions)
+        return Receiver(owners, names, owners, is_sure=True, takes_self=0 if static else 1)
 
-    def _bound(self, kinds: Sequence[Kind], verb: str, attribute: str) -> Receiver:
+    def _instance(
+        self, expression: ast.expr, scope: Scope, verb: str, facts: Sequence[Fact]
+    ) -> Receiver:
+        kinds, excluded, is_open = self._narrowed(expression, scope, facts)
+        attribute = attribute_of_self(expression, scope)
+        if kinds is None or is_open:
+            names = frozenset(c.dotted for c in excluded)
+            return Receiver(attribute=attribute, excluded=names)
         every = list(dict.fromkeys(c for kind in kinds for c in self._instances(kind)))
-        found = {c: self.methods.definitions(c, verb) for c in every}
-        owners = frozenset(d.owner.dotted for c in every for d in found[c])
-        sure = frozenset(d.owner.dotted for k in kinds for d in found[k.cls])
-        is_sure = all(kind.is_sure for kind in kinds)
-        names = frozenset(c.dotted for c in every)
-        return Receiver(owners, names, sure, is_sure, attribute)
+        found = {c: self.methods.definitions(c, verb) for c in every if c not in excluded}
+        return Receiver(
+            owners=frozenset(d.owner.dotted for c in found for d in found[c]),
+            instances=frozenset(c.dotted for c in found),
+            tried=frozenset(d.owner.dotted for k in kinds for d in found.get(k.cls, ())),
+            is_sure=all(kind.is_sure for kind in kinds),
+            attribute=attribute,
+        )
+
+    def _narrowed(
+        self, expression: ast.expr, scope: Scope, facts: Sequence[Fact]
+    ) -> tuple[Kinds, set[SourceClass], bool]:
+        """The kinds of `expression` where the facts hold, classes that it is no instance of,
+        and whether it is asked for something that makes the rest unsure."""
+        kinds, excluded, is_open = self.kinds.of(expression, scope), set[SourceClass](), False
+        text = ast.dump(expression)
+        for test, outcome in (atom for fact in facts for atom in _atoms(*fact)):
+            if not _asks(test, text):
+                continue
+            classes = self._tested(test, scope)
+            if classes is None:
+                is_open = True
+            elif outcome:
+                kinds, is_open = [Kind(c, is_sure=False) for c in classes], False
+            else:
+                excluded.update(c for cls in classes for c in self.methods.hierarchy.below(cls))
+        return kinds, excluded, is_open
+
+    def _tested(self, test: ast.expr, scope: Scope) -> list[SourceClass] | None:
+        """The classes of an `isinstance`; None for another test, or for unknown classes."""
+        match test:
+            case ast.Call(func=ast.Name("isinstance"), args=[_, given]):
+                parts = given.elts if isinstance(given, ast.Tuple) else [given]
+                found = [self.resolver.classes(part, scope) for part in parts]
+                if all(classes and not unsure for classes, unsure in found):
+                    return [c for classes, _ in found for c in classes]
+        return None
 
     def _instances(self, kind: Kind) -> Iterator[SourceClass]:
         yield kind.cls
         if not kind.is_exact:
             yield from self.methods.hierarchy.below(kind.cls)
 
-    # -- kinds of expressions ----------------------------------------------------------
 
-    def _kinds(self, expression: ast.expr, scope: Scope) -> Kinds:
-        match expression:
-            case ast.Call():
-                classes, unsure = self.resolver.classes(expression.func, scope)
-                return [Kind(c, is_exact=True) for c in classes] if classes and not unsure else None
-            case ast.Name(id=name):
-                return self._kinds_of_name(name, scope)
-            case ast.Attribute(value=value, attr=name):
-                owners = self._kinds(value, scope)
-                return _joined([self._kinds_of_attribute(k.cls, name) for k in owners or ()])
-            case ast.IfExp(body=one, orelse=other):
-                return _joined([self._kinds(one, scope), self._kinds(other, scope)])
-            case ast.NamedExpr(value=value):
-                return self._kinds(value, scope)
-        return None
-
-    def _kinds_of_name(self, name: str, scope: Scope) -> Kinds:
-        if scope.cls and name == _self_of(scope):
-            return [Kind(scope.cls)]
-        at: Scope | None = scope
-        while at is not None and name not in at.names:
-            at = at.parent
-        if at is None:
-            return None
-        return _joined([self._kinds_of_bound(bound, at) for bound in at.names[name]])
-
-    def _kinds_of_bound(self, bound: Bound, scope: Scope) -> Kinds:
-        match bound:
-            case ast.arg(annotation=annotation):
-                return self._annotated(annotation, scope)
-            case ast.AnnAssign(annotation=annotation):
-                return self._annotated(annotation, scope)
-            case ast.Name() | ast.Attribute() | ast.Call() | ast.IfExp():
-                return self._kinds(bound, scope)
-            case ast.Constant(value=None):
-                return []
-        return None
-
-    def _kinds_of_attribute(self, cls: SourceClass, name: str) -> Kinds:
-        key = (cls, name)
-        if key not in self._attributes:
-            self._attributes[key] = None  # for an attribute that is assigned from itself
-            (line, *_) = self.methods.hierarchy.lines(cls)
-            found = [kinds for c in line for kinds in self._assigned(c, name)]
-            self._attributes[key] = _joined(found)
-        return self._attributes[key]
-
-    def _assigned(self, cls: SourceClass, name: str) -> Iterator[Kinds]:
-        """What each assignment to `self.name` in the methods of `cls` says."""
-        for bound in cls.body.names.get(name, ()):
-            if isinstance(bound, ast.AnnAssign):
-                yield self._annotated(bound.annotation, cls.body)
-        for scope in cls.scope.module.scopes:
-            if scope.cls is cls and scope.function is not None:
-                for node in (n for statement in scope.body for n in ast.walk(statement)):
-                    match node:
-                        case ast.AnnAssign(target=target, annotation=annotation):
-                            if _is_self(target, name, scope):
-                                yield self._annotated(annotation, scope)
-                        case ast.Assign(targets=targets, value=value):
-                            if any(_is_self(t, name, scope) for t in targets):
-                                yield self._kinds_of_bound(value, scope)
-
-    def _annotated(self, annotation: ast.expr | None, scope: Scope) -> Kinds:
-        match annotation:
-            case ast.Constant(value=str(text)):
-                try:
-                    return self._annotated(ast.parse(text, mode="eval").body, scope)
-                except SyntaxError:
-                    return None
-            case ast.Constant(value=None):
-                return []
-            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-                return _joined([self._annotated(left, scope), self._annotated(right, scope)])
-            case ast.Subscript(value=value, slice=inner) if last_name(value) in (
-                "Optional",
-                "Union",
-                "Annotated",
-                "Final",
-            ):
-                parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-                parts = parts[:1] if last_name(value) == "Annotated" else parts
-                return _joined([self._annotated(part, scope) for part in parts])
-            case ast.Name() | ast.Attribute():
-                classes, unsure = self.resolver.classes(annotation, scope)
-                return [Kind(c, is_sure=False) for c in classes] if classes and not unsure else None
-        return None
+def _atoms(test: ast.expr, outcome: bool) -> Iterator[Fact]:
+    """The tests that a fact consists of."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _atoms(operand, not outcome)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is outcome:
+            for value in values:
+                yield from _atoms(value, outcome)
+        case _:
+            yield test, outcome
 
 
-def _joined(every: Sequence[Kinds]) -> Kinds:
-    """Any of these; unknown where one of them is, or where there is none."""
-    if not every or any(kinds is None for kinds in every):
-        return None
-    return list(dict.fromkeys(kind for kinds in every for kind in kinds or ())) or None
-
-
-def _self_of(scope: Scope) -> str:
-    if scope.function is None:
-        return ""
-    first = next(every_argument(scope.function), None)
-    decorators = {last_name(d) for d in scope.function.decorator_list}
-    return first.arg if first and not decorators & {"staticmethod", "classmethod"} else ""
-
-
-def _is_self(target: ast.expr, name: str, scope: Scope) -> bool:
-    match target:
-        case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
-            return owner == _self_of(scope) and attribute == name
-    return False
-
-
-def _attribute_of_self(expression: ast.expr, scope: Scope) -> str:
-    if isinstance(expression, ast.Attribute) and _is_self(expression, expression.attr, scope):
-        return expression.attr
-    return ""
-
-
-def _is_asked_for(expression: ast.expr, scope: Scope) -> bool:
-    """Whether the function tests what the expression is: it may then be narrower than said."""
-    text = ast.dump(expression)
+def _asks(test: ast.expr, text: str) -> bool:
+    """Whether a test looks at what an expression is."""
     return any(
         isinstance(node, ast.Call)
-        and last_name(node.func) in ("isinstance", "hasattr", "issubclass", "type", "signature")
+        and last_name(node.func) in ("isinstance", "hasattr", "issubclass", "type")
         and any(text in ast.dump(argument) for argument in node.args)
-        for statement in scope.body
-        for node in ast.walk(statement)
+        for node in ast.walk(test)
     )

@@ -66,15 +66,13 @@ class Resolver:
         yield from self._starred(name, scope.module)
 
     def _starred(self, name: str, module: Module) -> Iterator[Named]:
+        found: list[Named] = []
         for star in module.scope.names.get("*", ()):
             assert isinstance(star, Imported)
             loaded = self.modules.load(star.module)
-            if loaded and loaded is not module and not name.startswith("_"):
-                found = list(self._member(loaded, name))
-                if any(f is not None for f in found):
-                    yield from found
-                    return
-        yield None
+            if loaded and loaded is not module and _exports(loaded, name):
+                found += (named for named in self._member(loaded, name) if named is not None)
+        yield from found or [None]
 
     def bound(self, bound: Bound, scope: Scope) -> Sequence[Named]:
         """What a definition stands for."""
@@ -107,8 +105,7 @@ class Resolver:
 
     def _attribute(self, owner: Named, name: str) -> Iterator[Named]:
         if isinstance(owner, SourceClass):
-            for bound in owner.body.names.get(name, ()):
-                yield from self.bound(bound, owner.body)
+            yield from self._once((owner, name), lambda: self._in_class(owner, name))
         elif isinstance(owner, str):
             module = self.modules.load(owner)
             found = list(self._member(module, name)) if module else [None]
@@ -120,9 +117,35 @@ class Resolver:
         else:
             yield None
 
+    def _in_class(self, cls: SourceClass, name: str) -> Iterator[Named]:
+        if name in cls.body.names:
+            for bound in cls.body.names[name]:
+                yield from self.bound(bound, cls.body)
+            return
+        for base in cls.node.bases:
+            for owner in list(self.named(base, cls.scope)):
+                if isinstance(owner, SourceClass):
+                    yield from self._attribute(owner, name)
+
     def _member(self, module: Module, name: str) -> Iterator[Named]:
         if name in module.scope.names:
             for bound in module.scope.names[name]:
                 yield from self.bound(bound, module.scope)
         else:
             yield from self._once((id(module), name), lambda: self._starred(name, module))
+
+
+def _exports(module: Module, name: str) -> bool:
+    """Whether a star import takes the name, where the module has it."""
+    listed = module.scope.names.get("__all__")
+    if not listed:
+        return not name.startswith("_")
+    values = [v for bound in listed for v in _elements(bound)]
+    return name in values or None in values
+
+
+def _elements(bound: Bound) -> list[object]:
+    """The elements of a list of constants; None for one that source does not tell."""
+    if isinstance(bound, ast.List | ast.Tuple):
+        return [e.value if isinstance(e, ast.Constant) else None for e in bound.elts]
+    return [None]

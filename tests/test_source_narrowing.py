@@ -106,7 +106,6 @@ KEPT_OUT = {
     """,
     "an expression": """
         def f(pool, i, m):
-            wide = isinstance
             return pool.get_cpu_copy(i, mamba_indices=m) if isinstance(pool, MHAPool) else None
     """,
     "an and": """
@@ -190,10 +189,6 @@ CHANGES = {
             copies = [pool.get_cpu_copy(j, mamba_indices=m) for j in i]
             pool = DSAPool()
             return copies, pool.get_cpu_copy(i)
-    """,
-    "on the line of the call": """
-        def f(i, m):
-            pool = MHAPool(); pool.get_cpu_copy(i, mamba_indices=m); pool = DSAPool()
     """,
 }
 
@@ -300,3 +295,25 @@ def test_object_of_the_name_of_a_module_is_no_module(tmp_path: Path) -> None:
     """
     scan = calling(tmp_path, source, __init__="from engine.make import cache", cache="x = 1")
     assert dropped(scan).severity == "error"
+
+
+def test_caller_that_catches_the_refusal_is_no_fault(tmp_path: Path) -> None:
+    source = """
+        def f(pool, i, m):
+            try:
+                return pool.get_cpu_copy(i, mamba_indices=m)
+            except (AttributeError, TypeError):
+                return pool.get_cpu_copy(i)
+    """
+    assert dropped(calling(tmp_path, source)).severity == "warning"
+
+
+def test_caller_that_catches_something_else_is_a_fault(tmp_path: Path) -> None:
+    source = """
+        def f(pool, i, m):
+            try:
+                return pool.get_cpu_copy(i, mamba_indices=m)
+            except NotImplementedError:
+                return None
+    """
+    assert dropped(calling(tmp_path, source)).severity == "error"

@@ -9,9 +9,10 @@ from inspect import Parameter, Signature
 from itertools import count
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from source_trees import PAIR as PAIRED
 from source_trees import POSITION, REQUIRES, write
@@ -121,6 +122,7 @@ def test_rules_tell_the_same_from_source_as_live(
         (clause, problem.verb, problem.parameter, problem.text)
         for clause, rule in RULES.items()
         for problem in rule(above, below, PAIR)
+        if not problem.only_if_met
     }
     event("some problem" if live else "no problem")
     found = scanned_text(text)
@@ -135,18 +137,21 @@ def test_rules_tell_the_same_from_source_as_live(
 def test_call_is_an_error_exactly_where_the_override_refuses_it(
     scanned_text: Callable[[str], Scan], root: Drawn, sub: Drawn
 ) -> None:
-    """What is accepted may still be an error: where an argument arrives as another parameter."""
+    """What is accepted may still be an error: where an argument arrives as another parameter.
+
+    A positional-only name that is passed by keyword is left out where there is a rest: Python
+    puts it there, `inspect` refuses it before Python 3.13, and either way it is lost."""
+    assume(not any(d.only_places > 0 and "**rest" in d.others for d in (root, sub)))
     load = "    def load_cpu_copy(self): ...\n"
     text = f"class Root:\n    def get_cpu_copy({root}): ...\n{load}"
     text += f"class Sub(Root):\n    def get_cpu_copy({sub}): ...\n"
     module = executed(text)
-    there, here = (without_self(cls.get_cpu_copy) for cls in (module.Root, module.Sub))
-    for places, keywords in _calls(there):
+    for places, keywords in _calls(module.Root()):
         arguments = ", ".join([*map(str, range(places)), *(f"{name}=0" for name in keywords)])
         found = scanned_text(f"{text}def f(pool):\n    pool.get_cpu_copy({arguments})\n")
         told = [(f.severity, f.clause, f.parameter) for f in found.findings]
         wrong = {clause for severity, clause, _ in told if severity == "error"} - {PAIRED}
-        is_accepted = _binds(here, places, keywords)
+        is_accepted = _accepts(module.Sub(), places, keywords)
         event("accepted" if is_accepted else "refused")
         if is_accepted:
             assert wrong <= {POSITION, REQUIRES}, f"{arguments}: {told}"
@@ -154,8 +159,9 @@ def test_call_is_an_error_exactly_where_the_override_refuses_it(
             assert wrong, f"{arguments}: {told}"
 
 
-def _calls(signature: Signature) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _calls(root: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Legal calls with the first arguments by position, and others by name."""
+    signature = inspect.signature(root.get_cpu_copy)
     places = [p for p in signature.parameters.values() if p.kind < Parameter.VAR_POSITIONAL]
     for number in range(len(places) + 1):
         rest = [
@@ -166,13 +172,14 @@ def _calls(signature: Signature) -> Iterator[tuple[int, tuple[str, ...]]]:
         ]
         required = tuple(p.name for p in rest if p.default is Parameter.empty)
         for keywords in dict.fromkeys([required, tuple(p.name for p in rest)]):
-            if _binds(signature, number, keywords):
+            if _accepts(root, number, keywords):
                 yield number, keywords
 
 
-def _binds(signature: Signature, places: int, keywords: tuple[str, ...]) -> bool:
+def _accepts(pool: Any, places: int, keywords: tuple[str, ...]) -> bool:
+    """Whether Python lets the call through; the body does nothing."""
     try:
-        signature.bind(*range(places), **dict.fromkeys(keywords))
+        pool.get_cpu_copy(*range(places), **dict.fromkeys(keywords))
     except TypeError:
         return False
     return True

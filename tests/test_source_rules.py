@@ -190,6 +190,12 @@ def test_rest_does_not_fill_a_renamed_parameter(tmp_path: Path, parameters: str)
     assert {place for f in scan.of("error") for place in callers(f)} == {"scheduler.py:2"}
 
 
+def test_pair_that_disagrees_hides_no_refused_call(tmp_path: Path) -> None:
+    body = "def get_cpu_copy(self, *args, indices, req=None, mamba_indices=None): ..."
+    scan = overriding(tmp_path, body, CALLS["without"])
+    assert {clause for _, clause, *_ in errors(scan)} > {PAIR}
+
+
 def test_places_that_are_swallowed_do_not_fill_a_required_keyword(tmp_path: Path) -> None:
     body = "def load_cpu_copy(self, *args, indices, **kwargs): ..."
     caller = "def resume(pool, c, i):\n    pool.load_cpu_copy(c, i)\n"

@@ -52,7 +52,7 @@ def _bind_one(statement: ast.stmt, package: str, names: Names) -> Names:
         case ast.ImportFrom():
             return _bind_from(statement, package, names)
         case ast.Assign(targets=targets, value=value):
-            return names | {n: (v,) for t in targets for n, v in _pairs(t, value)}
+            return names | {n: (v,) for t in targets for n, v in _named_pairs(t, value)}
         case ast.AnnAssign(target=ast.Name(id=name)):
             return names | {name: (statement,)}
         case ast.AugAssign(target=ast.Name(id=name)):
@@ -64,9 +64,8 @@ def _bind_blocks(statement: ast.stmt, package: str, names: Names) -> Names:
     match statement:
         case ast.If(body=body, orelse=orelse):
             return _merge(bind(body, package, names), bind(orelse, package, names))
-        case ast.With(body=body, items=items) | ast.AsyncWith(body=body, items=items):
-            opened = [n for i in items if i.optional_vars for n in _targets(i.optional_vars)]
-            return bind(body, package, names | dict.fromkeys(opened, (UNKNOWN,)))
+        case ast.With(body=body) | ast.AsyncWith(body=body):
+            return bind(body, package, _opened(statement, names))
         case ast.For(target=target) | ast.AsyncFor(target=target):
             inside = _merge(names, dict.fromkeys(_targets(target), (UNKNOWN,)))
             after = _merge(inside, bind(statement.body, package, inside))
@@ -74,13 +73,64 @@ def _bind_blocks(statement: ast.stmt, package: str, names: Names) -> Names:
         case ast.While(body=body, orelse=orelse):
             return bind(orelse, package, _merge(names, bind(body, package, names)))
         case ast.Match(cases=cases):
-            return _merge(names, *(bind(case.body, package, names) for case in cases))
+            return _merge(names, *(bind(c.body, package, captured(c, names)) for c in cases))
         case ast.Try() | ast.TryStar():
             tried = bind(statement.body, package, names)
             caught = [bind(h.body, package, _merge(names, tried)) for h in statement.handlers]
             ends = _merge(bind(statement.orelse, package, tried), *caught)
             return bind(statement.finalbody, package, ends)
     return names
+
+
+def bind_until(line: int, body: Sequence[ast.stmt], package: str, names: Names) -> Names:
+    """What names stand for where a line of `body` begins to be executed: the statement on it
+    has not bound anything yet, but a loop around it may have run before."""
+    for statement in body:
+        if (statement.end_lineno or 0) < line:
+            names = _bind_one(statement, package, names)
+        elif statement.lineno <= line:
+            return _bind_into(line, statement, package, names)
+        else:
+            break
+    return names
+
+
+def _bind_into(line: int, statement: ast.stmt, package: str, names: Names) -> Names:
+    match statement:
+        case ast.For() | ast.AsyncFor() | ast.While():
+            names = _bind_blocks(statement, package, names)
+        case ast.With() | ast.AsyncWith():
+            names = _opened(statement, names)
+        case ast.Match(cases=cases):
+            for case in cases:
+                if _has(case.body, line):
+                    return bind_until(line, case.body, package, captured(case, names))
+            return names
+        case ast.Try() | ast.TryStar() if not _has(statement.body, line):
+            names = _merge(names, bind(statement.body, package, names))
+    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
+    blocks += [handler.body for handler in getattr(statement, "handlers", [])]
+    is_scope = isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    for block in [] if is_scope else blocks:
+        if isinstance(block, list) and _has(block, line):
+            return bind_until(line, block, package, names)
+    return names
+
+
+def _has(body: Sequence[ast.stmt], line: int) -> bool:
+    return bool(body) and body[0].lineno <= line <= (body[-1].end_lineno or 0)
+
+
+def captured(case: ast.match_case, names: Names) -> Names:
+    """The names after the pattern of a case has matched."""
+    found = [getattr(node, "name", None) for node in ast.walk(case.pattern)]
+    found += [getattr(node, "rest", None) for node in ast.walk(case.pattern)]
+    return names | dict.fromkeys([name for name in found if name], (UNKNOWN,))
+
+
+def _opened(statement: ast.With | ast.AsyncWith, names: Names) -> Names:
+    targets = [n for i in statement.items if i.optional_vars for n in _targets(i.optional_vars)]
+    return names | dict.fromkeys(targets, (UNKNOWN,))
 
 
 def _bind_from(statement: ast.ImportFrom, package: str, names: Names) -> Names:
@@ -97,15 +147,18 @@ def _bind_from(statement: ast.ImportFrom, package: str, names: Names) -> Names:
     return names
 
 
-def _pairs(target: ast.expr, value: ast.expr | Unknown) -> list[tuple[str, ast.expr | Unknown]]:
-    if isinstance(target, ast.Name):
-        return [(target.id, value)]
+def _named_pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr | Unknown]]:
+    return [(t.id, v) for t, v in pairs(target, value) if isinstance(t, ast.Name)]
+
+
+def pairs(target: ast.expr, value: ast.expr | Unknown) -> list[tuple[ast.expr, ast.expr | Unknown]]:
+    """Each target of an assignment with its value, those in tuples and lists too."""
     if not isinstance(target, ast.Tuple | ast.List):
-        return []
+        return [(target, value)]
     values: list[ast.expr | Unknown] = [UNKNOWN] * len(target.elts)
     if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
         values = list(value.elts)
-    return [p for t, v in zip(target.elts, values, strict=True) for p in _pairs(t, v)]
+    return [p for t, v in zip(target.elts, values, strict=True) for p in pairs(t, v)]
 
 
 def _targets(target: ast.expr) -> list[str]:

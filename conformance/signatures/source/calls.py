@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import Signature
+from inspect import Parameter, Signature
 
 from conformance.signatures.findings import Place
 from conformance.signatures.source.dictionaries import Keys, keys_of
+from conformance.signatures.source.facts import is_asked_for
 from conformance.signatures.source.modules import Module, Scope, SourceClass
 from conformance.signatures.source.receivers import Receiver, Receivers
-from conformance.signatures.source.sites import Around, sites
+from conformance.signatures.source.sites import Around, Sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Call:
     def why_unbound(self, signature: Signature) -> str:
         """Why the call does not bind to `signature`, as Python says it; "" where it may."""
         given = [None] * (self.positional or 0)
+        kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
         named = dict.fromkeys((*self.keywords, *self.perhaps))
+        if Parameter.VAR_KEYWORD in kinds.values():  # it takes the names of positional-only ones
+            named = {n: None for n in named if kinds.get(n) is not Parameter.POSITIONAL_ONLY}
         hidden = self.positional is None or self.is_open
         try:
             signature.bind_partial(*given, **named) if hidden else signature.bind(*given, **named)
@@ -54,10 +58,11 @@ def calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> list
 
 
 def _calls_in(module: Module, verbs: Sequence[str], receivers: Receivers) -> Iterator[Call]:
-    for scope in module.scopes_with(verbs):
-        for node, around in sites(scope.body):
+    sites = Sites(module.lines_with(verbs))
+    for scope in module.scopes:
+        for node, around in sites.of(scope.body):
             match node.func:
-                case ast.Attribute(value=value, attr=verb) if verb in verbs:
+                case ast.Attribute(value=value, attr=verb) if verb in verbs and not around.survives:
                     inner = scope.hiding(around.hidden)
                     receiver = receivers.of(value, inner, verb, around.facts)
                     yield _call(node, verb, receiver, inner, around)
@@ -70,7 +75,7 @@ def _call(node: ast.Call, verb: str, receiver: Receiver, scope: Scope, around: A
     for keyword in node.keywords:
         if keyword.arg is None:
             keys = keys.joined(keys_of(keyword.value, scope))
-    asked = [k for k in (*keys.always, *keys.sometimes) if _is_asked_for(k, around)]
+    asked = [k for k in (*keys.always, *keys.sometimes) if is_asked_for(k, around.facts)]
     return Call(
         verb=verb,
         place=Place(scope.module.file.path, node.lineno),
@@ -82,17 +87,3 @@ def _call(node: ast.Call, verb: str, receiver: Receiver, scope: Scope, around: A
         is_open=keys.is_open or keys.is_rest or bool(asked),
         is_conditional=around.is_conditional,
     )
-
-
-_ASKS = ("parameters", "getfullargspec", "co_varnames", "signature")
-
-
-def _is_asked_for(keyword: str, around: Around) -> bool:
-    """Whether the call is made only after a look whether the verb has this parameter."""
-    for test, outcome in around.facts:
-        nodes = list(ast.walk(test)) if outcome else []
-        names = {getattr(n, "attr", getattr(n, "id", "")) for n in nodes}
-        constants = [n.value for n in nodes if isinstance(n, ast.Constant)]
-        if keyword in constants and names.intersection(_ASKS):
-            return True
-    return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from conformance.signatures.source.bindings import Bound
+from conformance.signatures.source.facts import Fact, is_asked_for
 from conformance.signatures.source.modules import Scope
 
 
@@ -60,8 +61,10 @@ def keys_of(value: ast.expr | None, scope: Scope, seen: frozenset[str] = frozens
             return found
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return keys_of(left, scope, seen).joined(keys_of(right, scope, seen))
-        case ast.Name(id=name) if scope.function is not None and name in scope.names:
-            return OPEN if name in seen else _of_variable(name, scope, seen | {name})
+        case ast.Name(id=name) if name not in seen:
+            at = scope.holder(name)
+            if at is not None and at.function is not None and at.function is scope.function:
+                return _of_variable(name, at, seen | {name})
     return OPEN
 
 
@@ -79,16 +82,20 @@ def _of_display(
 
 
 def _of_variable(name: str, scope: Scope, seen: frozenset[str]) -> Keys:
-    """Of every value that the variable is given, and of what is added to it."""
+    """Of every value that the variable is given, and of what is added to it; not the keys
+    that are taken out somewhere."""
     found: Keys | None = None
     for bound in scope.names[name]:
         keys = _of_bound(bound, scope, seen)
         found = keys if found is None else found.or_else(keys)
     found = found or OPEN
-    for statement in scope.body:
-        for use in _uses(statement, name):
-            found = found.joined(_added(use, scope, seen))
-    return replace(found, sometimes=tuple(k for k in found.sometimes if k not in found.always))
+    uses = [use for statement in scope.body for use in _uses(statement, name, ())]
+    for use, facts in uses:
+        found = found.joined(_added(use, facts, scope, seen))
+    gone = {_taken(use) for use, _ in uses}
+    always = tuple(k for k in found.always if k not in gone)
+    sometimes = tuple(k for k in found.sometimes if k not in gone and k not in always)
+    return replace(found, always=always, sometimes=sometimes)
 
 
 def _of_bound(bound: Bound, scope: Scope, seen: frozenset[str]) -> Keys:
@@ -103,53 +110,64 @@ def _of_bound(bound: Bound, scope: Scope, seen: frozenset[str]) -> Keys:
     return OPEN
 
 
-def _uses(node: ast.AST, name: str) -> Iterator[ast.AST]:
-    """The smallest expressions around each use of a variable that tell what is done to it."""
+def _uses(
+    node: ast.AST, name: str, facts: tuple[Fact, ...]
+) -> Iterator[tuple[ast.AST, tuple[Fact, ...]]]:
+    """The smallest expressions around each use of a variable that tell what is done to it,
+    each with the tests that it is made behind."""
+    inside: list[ast.AST] = list(ast.iter_child_nodes(node))
     match node:
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=there)) as target], value=value):
             if there == name:
-                yield target
-                yield from _uses(value, name)
-                return
+                yield target, facts
+                inside = [value]
+        case ast.Subscript(value=ast.Name(id=there), ctx=ast.Del()) if there == name:
+            yield node, facts
+            inside = []
         case ast.AugAssign(target=ast.Name(id=there)) if there == name:
-            yield node
-            return
+            yield node, facts
+            inside = []
         case ast.Call(func=ast.Attribute(value=ast.Name(id=there)), args=arguments):
             if there == name:
-                yield node
-                for argument in arguments:
-                    yield from _uses(argument, name)
-                return
+                yield node, facts
+                inside = [*arguments]
         case ast.Assign(targets=[ast.Name(id=there)]) | ast.AnnAssign(target=ast.Name(id=there)):
-            if there == name:
-                return
+            inside = [] if there == name else inside
         case (
             ast.keyword(arg=None, value=ast.Name(id=there))
             | ast.Compare(comparators=[ast.Name(id=there)])
         ):
-            if there == name:
-                return
+            inside = [] if there == name else inside
         case ast.Subscript(value=ast.Name(id=there), ctx=ast.Load()) if there == name:
-            return
-        case ast.If(test=ast.Name(id=there)) if there == name:
-            for part in (*node.body, *node.orelse):
-                yield from _uses(part, name)
-            return
+            inside = []
+        case ast.If(test=test, body=body, orelse=orelse):
+            if not (isinstance(test, ast.Name) and test.id == name):
+                yield from _uses(test, name, facts)
+            for block, outcome in ((body, True), (orelse, False)):
+                for statement in block:
+                    yield from _uses(statement, name, (*facts, (test, outcome)))
+            inside = []
         case ast.Name(id=there, ctx=ast.Load()) if there == name:
-            yield node
-            return
-    for child in ast.iter_child_nodes(node):
-        yield from _uses(child, name)
+            yield node, facts
+    for child in inside:
+        yield from _uses(child, name, facts)
 
 
 _READS = ("get", "keys", "values", "items", "copy", "pop")
 
 
-def _added(use: ast.AST, scope: Scope, seen: frozenset[str]) -> Keys:
+def _added(use: ast.AST, facts: tuple[Fact, ...], scope: Scope, seen: frozenset[str]) -> Keys:
+    """The keys that a use may add."""
     match use:
-        case ast.Subscript(slice=key):
+        case ast.Subscript(ctx=ast.Del()):
+            return OPEN
+        case (
+            ast.Subscript(slice=key)
+            | ast.Call(func=ast.Attribute(attr="setdefault"), args=[key, *_])
+        ):
             name = _constant(key)
-            return Keys(sometimes=(name,)) if name is not None else OPEN
+            known = name is not None and not is_asked_for(name, facts)
+            return Keys(sometimes=(name,)) if known and name else OPEN
         case ast.AugAssign(op=ast.BitOr(), value=value):
             return _perhaps(keys_of(value, scope, seen))
         case ast.Call(func=ast.Attribute(attr="update"), args=arguments, keywords=keywords):
@@ -157,12 +175,20 @@ def _added(use: ast.AST, scope: Scope, seen: frozenset[str]) -> Keys:
             for part in (*arguments, *(k.value for k in keywords if k.arg is None)):
                 found = found.joined(_perhaps(keys_of(part, scope, seen)))
             return found
-        case ast.Call(func=ast.Attribute(attr="setdefault"), args=[key, *_]):
-            name = _constant(key)
-            return Keys(sometimes=(name,)) if name is not None else OPEN
         case ast.Call(func=ast.Attribute(attr=method)) if method in _READS:
             return Keys()
     return OPEN
+
+
+def _taken(use: ast.AST) -> str | None:
+    """The key that a use takes out."""
+    match use:
+        case (
+            ast.Subscript(slice=key, ctx=ast.Del())
+            | ast.Call(func=ast.Attribute(attr="pop"), args=[key, *_])
+        ):
+            return _constant(key)
+    return None
 
 
 def _perhaps(keys: Keys) -> Keys:

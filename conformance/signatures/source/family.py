@@ -71,22 +71,28 @@ class SourceFamily:
         return self._owners[cls]
 
     def reaching(self, cls: SourceClass, verb: str, method: Method) -> list[Call]:
-        """The calls that may run `method`, which `cls` has. A call whose receiver cannot be
-        decided counts where the root would accept it: others are aimed at something else."""
+        """The calls that may run `method`, which `cls` has."""
         calls = [call for call in self.calls if call.verb == verb]
-        owners = self.owners(cls)
-        return [call for call in calls if self._reaches(call, method, owners)]
+        return [call for call in calls if self.reaches(call, cls, method)]
 
-    def _reaches(self, call: Call, method: Method, owners: set[SourceClass]) -> bool:
+    def reaches(self, call: Call, cls: SourceClass, method: Method) -> bool:
+        """Whether `call` may run `method`, which `cls` has. One whose receiver cannot be
+        decided counts where the root would accept it: others are aimed at something else."""
+        owners = self.owners(cls)
         receiver = call.receiver
         if method.owner in receiver.excluded:
             return False
         if receiver.owners is None:
             return call.caller in owners if owners else self.is_legal(call)
-        if method.owner not in receiver.owners:
-            # What is said of an attribute of its owner may be too narrow.
-            return bool(receiver.attribute) and not receiver.is_sure and call.caller in owners
-        return not owners or receiver.is_sure or call.caller in owners
+        if method.owner in receiver.owners:
+            return not owners or receiver.is_sure or call.caller in owners
+        if receiver.is_sure or not receiver.attribute or call.caller not in owners:
+            return False
+        # The class must be behind some attribute of its owner, whatever is said of these.
+        return not any(
+            other.caller in owners and method.owner in (other.receiver.owners or ())
+            for other in self.calls
+        )
 
     def is_legal(self, call: Call) -> bool:
         """Whether the call binds on the root."""

@@ -65,6 +65,8 @@ def files_of(tree: Tree) -> Iterator[SourceFile]:
 def read(path: Path, anchor: Path) -> SourceFile:
     """The file with its bytes, or with the reason why it has none."""
     try:
+        if not path.is_file():
+            raise OSError("it is no regular file")
         return SourceFile(path, module_name(path, anchor), path.read_bytes())
     except OSError as error:
         return SourceFile(path, module_name(path, anchor), b"", _told(error))

@@ -64,8 +64,8 @@ def dropped(cls: SourceClass, verbs: Sequence[str], methods: Methods) -> Iterato
     (line, *_) = methods.hierarchy.lines(cls)
     for verb in verbs:
         for definition in first_in(line, verb):
-            owner = definition.owner
-            if owner is cls or not methods.hierarchy.judges(owner):
+            judged = (base for base in line[1:] if methods.hierarchy.judges(base))
+            if not any(definition in methods.definitions(base, verb) for base in judged):
                 yield from _dropped(definition, Parents(verb, line, methods))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from conformance.signatures.source.bindings import Bound, Imported, last_name
@@ -22,13 +22,14 @@ class Hierarchy:
     """Bases and derived classes of every class in the files that mention the family.
 
     `family` are the classes under the root, the root itself left out, in the order of their
-    dotted names.
+    dotted names. `maybe` are those whose base is made by a call that is given a member.
     """
 
     modules: Modules
     resolver: Resolver
     roots: Sequence[SourceClass]
     family: list[SourceClass] = field(default_factory=list)
+    maybe: list[SourceClass] = field(default_factory=list)
     _members: set[SourceClass] = field(default_factory=set)
     _bases: dict[SourceClass, list[list[SourceClass]]] = field(default_factory=dict)
     _lines: dict[SourceClass, list[Line]] = field(default_factory=dict)
@@ -47,6 +48,8 @@ class Hierarchy:
         scanned = {file.path for file in modules.files}
         family = [c for c in members - set(roots) if c.scope.module.file.path in scanned]
         found._members = set(family)
+        made = (c for m in modules.parsed for c in m.classes.values() if c not in members)
+        found.maybe = [c for c in made if _calls_with(c.node.bases, known)]
         found.family = sorted(family, key=lambda c: (c.dotted, c.node.lineno))
         return found
 
@@ -68,16 +71,6 @@ class Hierarchy:
         for member in self.family:
             if any(cls in line for line in self.lines(member)):
                 yield member
-
-    def unknown_bases(self, cls: SourceClass) -> list[str]:
-        """The text of each base, of `cls` or of one of its own, that source does not tell."""
-        line = dict.fromkeys(c for line in self.lines(cls) for c in line)
-        return [
-            ast.unparse(base)
-            for c in line
-            for base in c.node.bases
-            if not self.resolver.classes(base, c.scope)[0]
-        ]
 
     def _names_in(
         self, module: Module, members: set[SourceClass], known: set[str]
@@ -107,7 +100,8 @@ class Hierarchy:
         if cls not in self._bases:
             # A base of the class's own name is what the name stood for before.
             again = cls.name in _named(cls.node.bases)
-            scope = cls.scope.before(cls.node.lineno - 1) if again else cls.scope
+            names = cls.scope.names_at(cls.node.lineno) if again else None
+            scope = replace(cls.scope, _names=names) if again else cls.scope
             named = (self.resolver.classes(base, scope)[0] for base in cls.node.bases)
             self._bases[cls] = [[b for b in base if b is not cls] for base in named if base]
         return self._bases[cls]
@@ -128,6 +122,12 @@ def _named(expressions: Iterable[ast.expr]) -> set[str]:
     """Every name in these expressions, the last one of dotted names."""
     nodes = (node for expression in expressions for node in ast.walk(expression))
     return {last_name(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}
+
+
+def _calls_with(bases: Iterable[ast.expr], names: set[str]) -> bool:
+    """Whether a base is made by a call that has one of these names among its arguments."""
+    calls = [base for base in bases if isinstance(base, ast.Call)]
+    return bool(_named(argument for call in calls for argument in call.args) & names)
 
 
 def _source_names(bound: Bound) -> set[str]:

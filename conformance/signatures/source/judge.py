@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from conformance.signatures.findings import SEVERITIES, Finding, Place, Severity
@@ -25,7 +26,7 @@ _ALWAYS: dict[str, Severity] = {"override_keeps_defaults": "warning"}
 
 def findings_of(family: SourceFamily) -> list[Finding]:
     """Every finding, errors first, then by place."""
-    found = [*unbound_calls(family), *unreadable_files(family)]
+    found = [*unbound_calls(family), *unreadable_files(family), *_maybe_members(family)]
     for cls in family.hierarchy.family:
         found += findings_on(family, cls)
     return sorted(found, key=_order)
@@ -74,9 +75,11 @@ def _refused_calls(
     for verb, methods in member.methods.items():
         for method in methods:
             refused: dict[str, list[Place]] = {}
-            for call in family.reaching(cls, verb, method) if not method.inherited else ():
+            calls = (c for c in family.calls if c.verb == verb and not method.inherited)
+            for call in calls:
                 why = _why_unbound(call, method)
-                if why and call.place not in told and family.is_legal(call):
+                new = why and call.place not in told and family.is_legal(call)
+                if new and family.reaches(call, cls, method):
                     refused.setdefault(why, []).append(call.place)
             for why, places in refused.items():
                 text = f"{verb}{method.signature} refuses a call: {why}"
@@ -103,6 +106,13 @@ def unreadable_files(family: SourceFamily) -> Iterator[Finding]:
         yield Finding("every_subclass_is_covered", "error", module, "", "", text, Place(path, 1))
 
 
+def _maybe_members(family: SourceFamily) -> Iterator[Finding]:
+    for cls in family.hierarchy.maybe:
+        bases = ", ".join(ast.unparse(base) for base in cls.node.bases)
+        text = f"{cls.name}({bases}) may be of the family: source does not tell its base"
+        yield Finding("every_subclass_is_covered", "note", cls.dotted, "", "", text, cls.place)
+
+
 def _judged(family: SourceFamily, cls: SourceClass, clause: str, problem: Problem) -> Finding:
     reaching = family.reaching(cls, problem.verb, problem.method)
     meeting = [call for call in reaching if meets(call, problem)]
@@ -115,7 +125,8 @@ def _judged(family: SourceFamily, cls: SourceClass, clause: str, problem: Proble
         text += "; only the pools that own it reach it, and none of them like this"
     elif severity == "error" and problem.method.is_stub:
         text += "; it only raises, and such a caller gets TypeError instead"
-    callers = tuple(call.place for call in meeting) if severity == "error" else ()
+    meets_it = severity == "error" and clause != "pair_accepts_the_same_keywords"
+    callers = tuple(call.place for call in meeting) if meets_it else ()
     place = problem.method.place or cls.place
     return Finding(
         clause, severity, cls.dotted, problem.verb, problem.parameter, text, place, callers

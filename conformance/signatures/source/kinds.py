@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from conformance.signatures.source.bindings import Bound, last_name
+from conformance.signatures.source.bindings import Bound, last_name, pairs
 from conformance.signatures.source.hierarchy import Hierarchy
-from conformance.signatures.source.modules import Modules, Scope, SourceClass, has_word
+from conformance.signatures.source.modules import Module, Modules, Scope, SourceClass, has_word
 from conformance.signatures.source.resolve import Resolver
 
 
@@ -36,6 +36,7 @@ class KindsOf:
     resolver: Resolver
     hierarchy: Hierarchy
     _attributes: dict[tuple[SourceClass, str], Kinds] = field(default_factory=dict)
+    _open: list[Bound] = field(default_factory=list)
 
     def of(self, expression: ast.expr, scope: Scope) -> Kinds:
         match expression:
@@ -55,23 +56,28 @@ class KindsOf:
         return None
 
     def _of_name(self, name: str, scope: Scope, line: int) -> Kinds:
-        at: Scope | None = scope
-        while at is not None and name not in at.names:
-            at = at.parent
-        if at is None:
+        at = scope.holder(name)
+        if at is None or (at.function is None and name in at.module.shared):
             return None
         if at.first == name and at.cls:
             return [Kind(at.cls)]
         bound = at.names[name]
-        if at is scope and at.function is not None:
-            bound = at.before(line).names.get(name, bound)
+        if at.function is not None and at.function is scope.function:
+            bound = at.names_at(line).get(name, bound)
         return _joined([self._of_bound(b, at) for b in bound])
 
     def _of_bound(self, bound: Bound, scope: Scope) -> Kinds:
+        if bound in self._open:
+            return []  # made of itself: the other values tell
+        self._open.append(bound)
+        try:
+            return self._follow(bound, scope)
+        finally:
+            self._open.pop()
+
+    def _follow(self, bound: Bound, scope: Scope) -> Kinds:
         match bound:
-            case ast.arg(annotation=annotation):
-                return self._annotated(annotation, scope)
-            case ast.AnnAssign(annotation=annotation):
+            case ast.arg(annotation=annotation) | ast.AnnAssign(annotation=annotation):
                 return self._annotated(annotation, scope)
             case ast.Name() | ast.Attribute() | ast.Call() | ast.IfExp():
                 return self.of(bound, scope)
@@ -85,21 +91,26 @@ class KindsOf:
             self._attributes[key] = None  # for an attribute that is assigned from itself
             (line, *_) = self.hierarchy.lines(cls)
             every = dict.fromkeys([*line, *self._derived(cls, name)])
-            self._attributes[key] = _joined([k for c in every for k in self._assigned(c, name)])
+            found = [kinds for c in every for kinds in self._assigned(c, name)]
+            outside = any(self._is_set_outside(m, name) for m in self._users(cls.name, name))
+            self._attributes[key] = None if outside else _joined(found)
         return self._attributes[key]
+
+    def _users(self, cls: str, attribute: str) -> list[Module]:
+        """The modules that mention both names."""
+        files = self.modules.mentioning([cls])
+        files = [file for file in files if has_word(file.data, attribute.encode())]
+        return [module for module in map(self.modules.parse, files) if module is not None]
 
     def _derived(self, cls: SourceClass, attribute: str) -> Iterator[SourceClass]:
         """Classes below `cls` in files that mention the attribute too."""
         words, searched = {cls.name}, set[str]()
         while words:
             searched |= words
-            files = [
-                f for f in self.modules.mentioning(words) if has_word(f.data, attribute.encode())
-            ]
-            modules = [m for m in map(self.modules.parse, files) if m is not None]
             found = [
                 c
-                for module in modules
+                for word in words
+                for module in self._users(word, attribute)
                 for c in module.classes.values()
                 if any(last_name(base) in words for base in c.node.bases)
                 and any(cls in line for line in self.hierarchy.lines(c))
@@ -107,21 +118,34 @@ class KindsOf:
             yield from found
             words = {c.name for c in found} - searched
 
+    def _is_set_outside(self, module: Module, attribute: str) -> bool:
+        """Whether the attribute of something else than `self` is assigned to."""
+        return any(
+            isinstance(node, ast.Attribute)
+            and node.attr == attribute
+            and isinstance(node.ctx, ast.Store)
+            and not attribute_of_self(node, scope)
+            for scope, statement in module.statements_with([attribute])
+            if scope.function is not None
+            for node in ast.walk(statement)
+        )
+
     def _assigned(self, cls: SourceClass, name: str) -> Iterator[Kinds]:
         """What each assignment to `self.name` in the methods of `cls` says."""
         for bound in cls.body.names.get(name, ()):
             if isinstance(bound, ast.AnnAssign):
                 yield self._annotated(bound.annotation, cls.body)
-        for scope in cls.scope.module.scopes_with([name]):
+        for scope, statement in cls.scope.module.statements_with([name]):
             if scope.cls is cls and scope.function is not None:
-                for node in (n for statement in scope.body for n in ast.walk(statement)):
+                for node in ast.walk(statement):
                     match node:
                         case ast.AnnAssign(target=target, annotation=annotation):
                             if attribute_of_self(target, scope) == name:
                                 yield self._annotated(annotation, scope)
                         case ast.Assign(targets=targets, value=value):
-                            if any(attribute_of_self(t, scope) == name for t in targets):
-                                yield self._of_bound(value, scope)
+                            for each, part in (p for t in targets for p in pairs(t, value)):
+                                if attribute_of_self(each, scope) == name:
+                                    yield self._of_bound(part, scope)
 
     def _annotated(self, annotation: ast.expr | None, scope: Scope) -> Kinds:
         match annotation:
@@ -161,9 +185,7 @@ def attribute_of_self(expression: ast.expr, scope: Scope) -> str:
     """`x` of `self.x` in a method, or in a function inside one; "" of anything else."""
     match expression:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            at: Scope | None = scope
-            while at is not None and name not in at.names:
-                at = at.parent
+            at = scope.holder(name)
             return attribute if at is not None and at.first == name else ""
     return ""
 

@@ -7,11 +7,19 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from conformance.signatures.findings import Place
-from conformance.signatures.source.bindings import UNKNOWN, Function, Names, bind, last_name
+from conformance.signatures.source.bindings import (
+    UNKNOWN,
+    Function,
+    Names,
+    bind,
+    bind_until,
+    last_name,
+)
 from conformance.signatures.source.files import SourceFile, Tree, files_of, module_path, read
 
 
@@ -33,10 +41,30 @@ class Scope:
     def names(self) -> Names:
         """What each name may stand for."""
         if self._names is None:
-            arguments = every_argument(self.function) if self.function else ()
-            before: Names = {a.arg: (a,) for a in arguments}
-            self._names = bind(self.body, self.module.package, before)
+            self._names = self._walrus() | bind(self.body, self.module.package, self._arguments())
         return self._names
+
+    def names_at(self, line: int) -> Names:
+        """What each name may stand for where the statement on a line begins."""
+        before = self._walrus() | self._arguments()
+        return bind_until(line, self.body, self.module.package, before)
+
+    def holder(self, name: str) -> Scope | None:
+        """The scope in which a name is found."""
+        at: Scope | None = self
+        while at is not None and name not in at.names:
+            at = at.parent
+        return at
+
+    def _arguments(self) -> Names:
+        arguments = every_argument(self.function) if self.function else ()
+        return {a.arg: (a,) for a in arguments}
+
+    def _walrus(self) -> Names:
+        if b":=" not in self.module.file.data:
+            return {}
+        nodes = (node for statement in self.body for node in ast.walk(statement))
+        return {n.target.id: (UNKNOWN,) for n in nodes if isinstance(n, ast.NamedExpr)}
 
     @property
     def is_class(self) -> bool:
@@ -51,11 +79,6 @@ class Scope:
         names = {last_name(decorator) for decorator in self.function.decorator_list}
         argument = next(every_argument(self.function), None)
         return argument.arg if argument and not names & {"staticmethod", "classmethod"} else ""
-
-    def before(self, line: int) -> Scope:
-        """The same scope after the statements that begin before or at a line."""
-        body = [statement for statement in self.body if statement.lineno <= line]
-        return replace(self, body=body, _names=None)
 
     def hiding(self, names: Collection[str]) -> Scope:
         """A scope inside this one in which these names stand for something unknown."""
@@ -87,7 +110,7 @@ class SourceClass:
         return Place(self.scope.module.file.path, self.node.lineno)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Module:
     """One parsed file; `scopes` are its own, and those of its classes and functions."""
 
@@ -109,27 +132,39 @@ class Module:
     def package(self) -> str:
         return self.name if self.file.is_package else self.name.rpartition(".")[0]
 
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The names that functions declare to be global."""
+        nodes = ast.walk(self.tree) if b"global " in self.file.data else ()
+        return frozenset(n for node in nodes if isinstance(node, ast.Global) for n in node.names)
+
     def release(self) -> None:
         """Break every cycle: the trees are freed at once, and need not be collected."""
         for scope in self.scopes:
             scope.body, scope.cls, scope.function, scope._names = (), None, None, None
-        self.scopes.clear()
-        self.classes.clear()
+        vars(self).clear()
 
-    def scopes_with(self, words: Collection[str]) -> Iterator[Scope]:
-        """The scopes in whose lines one of `words` stands, inner scopes included."""
-        encoded = [word.encode() for word in words]
-        lines = [
-            number
-            for number, line in enumerate(self.file.data.splitlines(), 1)
-            if any(word in line for word in encoded)
-        ]
+    def lines_with(self, words: Collection[str]) -> list[int]:
+        """The numbers of the lines in which one of `words` stands, perhaps as a part."""
+        text, found = self.file.data, set[int]()
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        for word in words:
+            line, seen, at = 1, 0, text.find(word.encode())
+            while at >= 0:
+                line += text.count(b"\n", seen, at)
+                found.add(line)
+                seen, at = at, text.find(word.encode(), at + 1)
+        return sorted(found)
+
+    def statements_with(self, words: Collection[str]) -> Iterator[tuple[Scope, ast.stmt]]:
+        """The statements on whose lines one of `words` stands, each with its scope; those of
+        inner scopes are parts of their definition's statement too."""
+        lines = self.lines_with(words)
         for scope in self.scopes:
-            first = min((_first_line(statement) for statement in scope.body), default=0)
-            last = max((statement.end_lineno or 0 for statement in scope.body), default=0)
-            at = bisect_left(lines, first)
-            if at < len(lines) and lines[at] <= last:
-                yield scope
+            for statement in scope.body:
+                if stands_on(statement, lines):
+                    yield scope, statement
 
     def _enter(self, scope: Scope) -> None:
         self.scopes.append(scope)
@@ -161,6 +196,7 @@ class Modules:
         for file in self.files:
             self._by_name.setdefault(file.module, file)
         self._parsed: dict[Path, Module | None] = {}
+        self._mentions: dict[str, list[SourceFile]] = {}
 
     @property
     def parsed(self) -> list[Module]:
@@ -169,12 +205,12 @@ class Modules:
 
     def mentioning(self, words: Iterable[str]) -> list[SourceFile]:
         """The files in whose text one of `words` stands as a whole word."""
-        found: dict[Path, SourceFile] = {}
-        for stem, group in _by_stem(words):
+        words = list(words)
+        for stem, group in _by_stem(word for word in words if word not in self._mentions):
             likely = [file for file in self.files if stem in file.data]
             for word in group:
-                found |= {f.path: f for f in likely if has_word(f.data, word.encode())}
-        return list(found.values())
+                self._mentions[word] = [f for f in likely if has_word(f.data, word.encode())]
+        return list({file.path: file for word in words for file in self._mentions[word]}.values())
 
     def parse(self, file: SourceFile) -> Module | None:
         """The module of a file; None, with the reason in `unreadable`, where it has an error."""
@@ -283,10 +319,13 @@ def _seen_by_functions(scope: Scope) -> Scope:
     return scope
 
 
-def _first_line(statement: ast.stmt) -> int:
+def stands_on(statement: ast.stmt, lines: Sequence[int]) -> bool:
+    """Whether a statement, its decorators included, has one of these sorted lines."""
+    first = statement.lineno
     if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return min(node.lineno for node in (statement, *statement.decorator_list))
-    return statement.lineno
+        first = min(node.lineno for node in (statement, *statement.decorator_list))
+    at = bisect_left(lines, first)
+    return at < len(lines) and lines[at] <= (statement.end_lineno or 0)
 
 
 def _qualname(scope: Scope, name: str) -> str:

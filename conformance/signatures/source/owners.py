@@ -33,24 +33,30 @@ def _users(
     cls: SourceClass, modules: Modules, hierarchy: Hierarchy
 ) -> Iterator[SourceClass | None]:
     """The class in which each use of `cls` stands, None outside of classes."""
-    for file in modules.mentioning([cls.name]):
+    names = _names_of(cls, modules)
+    for file in modules.mentioning(names):
         module = modules.parse(file)
-        if module is None:
-            continue
-        names = {cls.name, *_renamed(module, cls.name)}
-        for scope in module.scopes_with(names):
-            if scope.cls is not cls and any(
-                _is(use, cls, scope, hierarchy)
-                for statement in scope.body
-                for use in _uses(statement, names)
-            ):
+        for scope, statement in module.statements_with(names) if module else ():
+            uses = _uses(statement, names) if scope.cls is not cls else ()
+            if any(_is(use, cls, scope, hierarchy) for use in uses):
                 yield scope.cls
 
 
-def _renamed(module: Module, name: str) -> Iterator[str]:
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.ImportFrom):
-            yield from (a.asname for a in node.names if a.name == name and a.asname)
+def _names_of(cls: SourceClass, modules: Modules) -> set[str]:
+    """The name of a class, and those under which it is imported."""
+    names, new = set[str](), {cls.name}
+    while new:
+        names |= new
+        parsed = [modules.parse(file) for file in modules.mentioning(new)]
+        new = {n for module in parsed if module for n in _renamed(module, new)} - names
+    return names
+
+
+def _renamed(module: Module, names: set[str]) -> Iterator[str]:
+    if any(f"{name} as ".encode() in module.file.data for name in names):
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom):
+                yield from (a.asname for a in node.names if a.name in names and a.asname)
 
 
 def _is(use: ast.expr, cls: SourceClass, scope: Scope, hierarchy: Hierarchy) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.signatures.source.bindings import last_name
+from conformance.signatures.source.facts import Fact, atoms
 from conformance.signatures.source.kinds import Kind, Kinds, KindsOf, attribute_of_self
 from conformance.signatures.source.methods import Methods, first_in
 from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import takes_instance
 from conformance.signatures.source.resolve import Resolver
-from conformance.signatures.source.sites import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Receivers:
         and whether it is asked for something that makes the rest unsure."""
         kinds, excluded, is_open = self.kinds.of(expression, scope), set[SourceClass](), False
         text = ast.dump(expression)
-        for test, outcome in (atom for fact in facts for atom in _atoms(*fact)):
+        for test, outcome in (atom for fact in facts for atom in atoms(*fact)):
             if not _asks(test, text):
                 continue
             classes = self._tested(test, scope)
@@ -137,23 +137,11 @@ class Receivers:
             yield from self.methods.hierarchy.below(kind.cls)
 
 
-def _atoms(test: ast.expr, outcome: bool) -> Iterator[Fact]:
-    """The tests that a fact consists of."""
-    match test:
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            yield from _atoms(operand, not outcome)
-        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is outcome:
-            for value in values:
-                yield from _atoms(value, outcome)
-        case _:
-            yield test, outcome
-
-
 def _asks(test: ast.expr, text: str) -> bool:
     """Whether a test looks at what an expression is."""
     return any(
         isinstance(node, ast.Call)
         and last_name(node.func) in ("isinstance", "hasattr", "issubclass", "type")
-        and any(text in ast.dump(argument) for argument in node.args)
+        and any(text == ast.dump(argument) for argument in node.args)
         for node in ast.walk(test)
     )

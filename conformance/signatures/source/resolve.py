@@ -109,10 +109,10 @@ class Resolver:
         elif isinstance(owner, str):
             module = self.modules.load(owner)
             found = list(self._member(module, name)) if module else [None]
-            if any(f is not None for f in found):
+            inner = f"{owner}.{name}"
+            if any(f is not None for f in found) or (module and name in module.scope.names):
                 yield from found
             else:
-                inner = f"{owner}.{name}"
                 yield inner if self.modules.exists(inner) else None
         else:
             yield None

@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
-Fact = tuple[ast.expr, bool]
-"""A test, and how it came out."""
+from conformance.signatures.source.bindings import last_name
+from conformance.signatures.source.facts import Fact, names_in
+from conformance.signatures.source.modules import stands_on
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
     """What lies around an expression: facts that hold, names that lambdas and comprehensions
-    hide, and whether it may not be reached at all."""
+    hide, whether it may not be reached at all, and whether it `survives` that a call of it
+    does not bind: `TypeError` is caught."""
 
     facts: tuple[Fact, ...] = ()
     hidden: frozenset[str] = frozenset()
     is_conditional: bool = False
+    survives: bool = False
 
     def given(self, test: ast.expr, outcome: bool) -> Around:
         return replace(self, facts=(*self.facts, (test, outcome)), is_conditional=True)
@@ -31,63 +35,75 @@ class Around:
         return replace(self, hidden=self.hidden | names)
 
     def after(self, statement: ast.stmt) -> Around:
-        """What holds behind a statement that was passed."""
+        """What holds behind a statement that was passed: nothing of what it changes."""
+        if not self.facts and not _tells(statement):
+            return self
+        stored = {last_name(n) for n in ast.walk(statement) if _is_stored(n)}
+        facts = tuple(fact for fact in self.facts if not stored & names_in(fact[0]))
         match statement:
             case ast.Assert(test=test):
-                return replace(self, facts=(*self.facts, (test, True)))
-            case ast.If(test=test, body=body, orelse=orelse):
-                facts = self.facts
+                facts += ((test, True),)
+            case ast.If(test=test, body=body, orelse=orelse) if not stored & names_in(test):
                 facts += ((test, False),) if _leaves(body) else ()
                 facts += ((test, True),) if orelse and _leaves(orelse) else ()
-                return replace(self, facts=facts)
-        return self
+        return replace(self, facts=facts)
 
 
 Site = tuple[ast.Call, Around]
 
 
-def sites(body: Sequence[ast.stmt], around: Around = Around()) -> Iterator[Site]:
-    """Every call in these statements; those in the bodies of inner classes and functions are
-    theirs."""
-    for statement in body:
-        yield from _in_statement(statement, around)
-        around = around.after(statement)
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Finds the calls in statements that stand on some lines, which are sorted; those in the
+    bodies of inner classes and functions are theirs."""
 
+    lines: Sequence[int]
 
-def _in_statement(statement: ast.stmt, around: Around) -> Iterator[Site]:
-    match statement:
-        case ast.ClassDef(decorator_list=decorators, bases=bases, keywords=keywords):
-            yield from _in_all([*decorators, *bases, *(k.value for k in keywords)], around)
-        case (
-            ast.FunctionDef(decorator_list=decorators, args=arguments)
-            | ast.AsyncFunctionDef(decorator_list=decorators, args=arguments)
-        ):
-            yield from _in_all([*decorators, *defaults(arguments)], around)
-        case ast.If(test=test, body=body, orelse=orelse):
-            yield from _in(test, around)
-            yield from sites(body, around.given(test, True))
-            yield from sites(orelse, around.given(test, False))
-        case ast.While(test=test, body=body, orelse=orelse):
-            yield from _in(test, around)
-            yield from sites(body, around.given(test, True))
-            yield from sites(orelse, around.sometimes())
-        case ast.With() | ast.AsyncWith():
-            yield from _in_all(statement.items, around)
-            yield from sites(statement.body, around)
-        case ast.For() | ast.AsyncFor():
-            yield from _in_all([statement.iter, statement.target], around)
-            yield from sites([*statement.body, *statement.orelse], around.sometimes())
-        case ast.Try() | ast.TryStar():
-            parts = [statement.body, *(h.body for h in statement.handlers)]
-            for part in (*parts, statement.orelse, statement.finalbody):
-                yield from sites(part, around.sometimes())
-        case ast.Match(subject=subject, cases=cases):
-            yield from _in(subject, around)
-            for case in cases:
-                yield from _in_all([case.guard] if case.guard else [], around.sometimes())
-                yield from sites(case.body, around.sometimes())
-        case _:
-            yield from _in_all(ast.iter_child_nodes(statement), around)
+    def of(self, body: Sequence[ast.stmt], around: Around = Around()) -> Iterator[Site]:
+        for statement in body:
+            if stands_on(statement, self.lines):
+                yield from self._in_statement(statement, around)
+            around = around.after(statement)
+
+    def _in_statement(self, statement: ast.stmt, around: Around) -> Iterator[Site]:
+        match statement:
+            case ast.ClassDef(decorator_list=decorators, bases=bases, keywords=keywords):
+                yield from _in_all([*decorators, *bases, *(k.value for k in keywords)], around)
+            case (
+                ast.FunctionDef(decorator_list=decorators, args=arguments)
+                | ast.AsyncFunctionDef(decorator_list=decorators, args=arguments)
+            ):
+                yield from _in_all([*decorators, *defaults(arguments)], around)
+            case ast.If(test=test, body=body, orelse=orelse):
+                yield from _in(test, around)
+                yield from self.of(body, around.given(test, True))
+                yield from self.of(orelse, around.given(test, False))
+            case ast.While(test=test, body=body, orelse=orelse):
+                yield from _in(test, around)
+                yield from self.of(body, around.given(test, True))
+                yield from self.of(orelse, around.sometimes())
+            case ast.With() | ast.AsyncWith():
+                yield from _in_all(statement.items, around)
+                yield from self.of(statement.body, around)
+            case ast.For() | ast.AsyncFor():
+                yield from _in_all([statement.iter, statement.target], around)
+                yield from self.of([*statement.body, *statement.orelse], around.sometimes())
+            case ast.Try() | ast.TryStar():
+                survives = any(
+                    "TypeError" in names_in(h.type) for h in statement.handlers if h.type
+                )
+                inside = replace(around.sometimes(), survives=around.survives or survives)
+                yield from self.of(statement.body, inside)
+                parts = [h.body for h in statement.handlers]
+                for part in (*parts, statement.orelse, statement.finalbody):
+                    yield from self.of(part, around.sometimes())
+            case ast.Match(subject=subject, cases=cases):
+                yield from _in(subject, around)
+                for case in cases:
+                    yield from _in_all([case.guard] if case.guard else [], around.sometimes())
+                    yield from self.of(case.body, around.sometimes())
+            case _:
+                yield from _in_all(ast.iter_child_nodes(statement), around)
 
 
 def _in_all(nodes: Sequence[ast.AST] | Iterator[ast.AST], around: Around) -> Iterator[Site]:
@@ -135,9 +151,20 @@ def defaults(arguments: ast.arguments) -> list[ast.expr]:
     return [*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)]
 
 
+def _tells(statement: ast.stmt) -> bool:
+    """Whether something is known behind the statement that was not before."""
+    if isinstance(statement, ast.If):
+        return _leaves(statement.body) or (bool(statement.orelse) and _leaves(statement.orelse))
+    return isinstance(statement, ast.Assert)
+
+
 def _leaves(body: Sequence[ast.stmt]) -> bool:
     """Whether a block never runs into what follows it."""
     last = body[-1]
     if isinstance(last, ast.If):
         return bool(last.orelse) and _leaves(last.body) and _leaves(last.orelse)
     return isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.expr]:
+    return isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)

@@ -45,6 +45,7 @@ class SourceFamily:
             )
         modules = Modules([find_tree(place, module) for place in places])
         resolver = Resolver(modules)
+        modules.packages.add(module.partition(".")[0])
         if not modules.exists(module):
             modules.anchors += _anchor_of(module)
         roots = resolver.class_at(f"{module}.{name}")

@@ -23,6 +23,7 @@ class Hierarchy:
 
     `family` are the classes under the root, the root itself left out, in the order of their
     dotted names. `maybe` are those whose base is made by a call that is given a member.
+    `names` are those under which the files know members.
     """
 
     modules: Modules
@@ -30,6 +31,7 @@ class Hierarchy:
     roots: Sequence[SourceClass]
     family: list[SourceClass] = field(default_factory=list)
     maybe: list[SourceClass] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
     _members: set[SourceClass] = field(default_factory=set)
     _bases: dict[SourceClass, list[list[SourceClass]]] = field(default_factory=dict)
     _lines: dict[SourceClass, list[Line]] = field(default_factory=dict)
@@ -39,7 +41,8 @@ class Hierarchy:
         """Finds the family: files that mention one of its classes are parsed, under any name
         that they give it, until no new class appears."""
         found = cls(modules, resolver, roots)
-        members, known, words = set(roots), set[str](), {root.name for root in roots}
+        members, known = set(roots) | set(found._outside()), found.names
+        words = {member.name for member in members}
         while words:
             for file in modules.mentioning(sorted(words)):
                 modules.parse(file)
@@ -71,6 +74,17 @@ class Hierarchy:
         for member in self.family:
             if any(cls in line for line in self.lines(member)):
                 yield member
+
+    def _outside(self) -> Iterator[SourceClass]:
+        """Classes under the root that lie outside the scanned files, and that a class in
+        these names as a base."""
+        scanned = {file.path for file in self.modules.files}
+        for file in self.modules.with_outside_bases():
+            module = self.modules.parse(file)
+            for cls in module.classes.values() if module else ():
+                for line in self.lines(cls):
+                    if any(root in line for root in self.roots):
+                        yield from (c for c in line if c.scope.module.file.path not in scanned)
 
     def _names_in(
         self, module: Module, members: set[SourceClass], known: set[str]

@@ -10,7 +10,6 @@ from conformance.signatures.members import Member, Method
 from conformance.signatures.rules import RULES, Problem
 from conformance.signatures.source.calls import Call
 from conformance.signatures.source.family import SourceFamily, meets
-from conformance.signatures.source.files import SourceFile
 from conformance.signatures.source.forwarding import dropped
 from conformance.signatures.source.modules import SourceClass
 
@@ -98,12 +97,15 @@ def _unbound(
 
 
 def unreadable_files(family: SourceFamily) -> Iterator[Finding]:
-    """Files that mention the family or its verbs, and cannot be parsed."""
-    names: dict[object, SourceFile] = {file.path: file for file in family.modules.files}
-    for path, error in family.modules.unreadable.items():
-        module = names[path].module if path in names else path.stem
-        text = f"{module} cannot be read: {error}"
-        yield Finding("every_subclass_is_covered", "error", module, "", "", text, Place(path, 1))
+    """Files that cannot be opened, or that mention the family or its verbs and have an error."""
+    names = {*family.hierarchy.names, *family.verbs}
+    mentioning = {file.path for file in family.modules.mentioning(names)}
+    for file in family.modules.files:
+        error = family.modules.unreadable.get(file.path)
+        if error and (file.error or file.path in mentioning):
+            text = f"{file.module} cannot be read: {error}"
+            place = Place(file.path, 1)
+            yield Finding("every_subclass_is_covered", "error", file.module, "", "", text, place)
 
 
 def _maybe_members(family: SourceFamily) -> Iterator[Finding]:

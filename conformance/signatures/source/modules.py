@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from bisect import bisect_left
 from collections import Counter
@@ -195,6 +196,8 @@ class Modules:
         self._by_name: dict[str, SourceFile] = {}
         for file in self.files:
             self._by_name.setdefault(file.module, file)
+        self.packages = {file.module.partition(".")[0] for file in self.files}
+        self._trees = [tree.path for tree in trees]
         self._parsed: dict[Path, Module | None] = {}
         self._mentions: dict[str, list[SourceFile]] = {}
 
@@ -212,6 +215,21 @@ class Modules:
                 self._mentions[word] = [f for f in likely if has_word(f.data, word.encode())]
         return list({file.path: file for word in words for file in self._mentions[word]}.values())
 
+    def with_outside_bases(self) -> list[SourceFile]:
+        """The files in which a class has a base that no file of the trees defines; none where
+        the trees hold the whole of their packages."""
+        folders = [path for package in self.packages if (path := self._path(package))]
+        folders = [path.parent if path.name == "__init__.py" else path for path in folders]
+        if all(any(f.is_relative_to(t) for t in self._trees) for f in folders):
+            return []
+        headers = {file.path: _CLASS.findall(file.data) for file in self.files}
+        defined = {name for found in headers.values() for name, _ in found}
+        return [
+            file
+            for file in self.files
+            if any(set(_NAME.findall(bases)) - defined for _, bases in headers[file.path])
+        ]
+
     def parse(self, file: SourceFile) -> Module | None:
         """The module of a file; None, with the reason in `unreadable`, where it has an error."""
         if file.path not in self._parsed:
@@ -219,10 +237,11 @@ class Modules:
         return self._parsed[file.path]
 
     def load(self, name: str) -> Module | None:
-        """The module of a dotted name, also outside the trees; None where there is none."""
+        """The module of a dotted name, also outside the trees but of the same packages; None
+        where there is none."""
         file = self._by_name.get(name)
         if file is None:
-            path = self._path(name)
+            path = self._path(name) if name.partition(".")[0] in self.packages else None
             if path is None or not path.is_file():
                 return None
             anchor = next(a for a in self.anchors if path.is_relative_to(a))
@@ -259,6 +278,8 @@ class Modules:
             return None
 
 
+_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*\(([^)]*)\)", re.MULTILINE)
+_NAME = re.compile(rb"\w+")
 _WORD = frozenset(b"_0123456789") | {*range(65, 91), *range(97, 123), *range(128, 256)}
 
 

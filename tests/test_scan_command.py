@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 from scan_samples import ERROR, HOSTILE_FINDING, NOTE, WARNING, finding, methods, scan, signature
+from source_trees import DSA, POOLS, write
 
+import conformance
 from conformance.__main__ import USAGE, main
 from conformance.pool import Family
 from conformance.scan.arguments import VERBS
@@ -287,6 +290,24 @@ def test_needs_neither_torch_nor_hypothesis_nor_pytest() -> None:
         out, err = process.communicate()
     assert (process.returncode, err) == (1, b"")
     assert len(json.loads(out)["runs"][0]["results"]) == 2000
+
+
+def test_scan_works_in_a_bare_environment(tmp_path: Path) -> None:
+    write(tmp_path / "engine", {"pools.py": POOLS, "dsa.py": DSA})
+    venv.create(tmp_path / "bare", with_pip=False)
+    python = str(tmp_path / "bare" / "bin" / "python")
+    environment = {"PYTHONPATH": str(Path(conformance.__file__).parent.parent), "PATH": ""}
+    for package in ("torch", "hypothesis", "pytest"):
+        assert subprocess.run([python, "-c", f"import {package}"], capture_output=True).returncode
+    run = subprocess.run(
+        [python, "-m", "conformance", "scan", "--root", "engine.pools:KVCache", "engine"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("engine/dsa.py:4: warning override_accepts_every_keyword")
 
 
 def test_reader_that_stops_early_is_no_error() -> None:

@@ -62,7 +62,8 @@ def dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 def accepted(arguments: list[str]) -> bool:
     """Whether the scan takes these words; it raises `ScanError` where not."""
-    return bool(read(arguments).trees)
+    taken = read(arguments)
+    return bool(taken.trees or taken.compare)
 
 
 def test_the_snippets_were_found() -> None:

@@ -10,8 +10,8 @@ from inspect import Parameter, Signature
 from conformance.signatures.findings import Place
 from conformance.signatures.source.dictionaries import Keys, keys_of
 from conformance.signatures.source.facts import is_asked_for
-from conformance.signatures.source.modules import Module, Scope, SourceClass
 from conformance.signatures.source.receivers import Receiver, Receivers
+from conformance.signatures.source.scopes import Module, Scope, SourceClass
 from conformance.signatures.source.sites import Around, Sites
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from inspect import Parameter, Signature
 
 from conformance.signatures.source.bindings import last_name
-from conformance.signatures.source.modules import SourceClass
 from conformance.signatures.source.parameters import Unevaluated, default_of
+from conformance.signatures.source.scopes import SourceClass
 
 
 def makes_init(cls: SourceClass) -> bool:

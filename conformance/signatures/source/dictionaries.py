@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from conformance.signatures.source.bindings import Bound
 from conformance.signatures.source.facts import Fact, is_asked_for
-from conformance.signatures.source.modules import Scope
+from conformance.signatures.source.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)

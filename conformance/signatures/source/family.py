@@ -14,10 +14,11 @@ from conformance.signatures.source.files import find_tree
 from conformance.signatures.source.hierarchy import Hierarchy
 from conformance.signatures.source.kinds import KindsOf
 from conformance.signatures.source.methods import Methods
-from conformance.signatures.source.modules import Modules, SourceClass
+from conformance.signatures.source.modules import Modules
 from conformance.signatures.source.owners import owners_of
 from conformance.signatures.source.receivers import Receivers
 from conformance.signatures.source.resolve import Resolver
+from conformance.signatures.source.scopes import SourceClass
 
 
 @dataclass(slots=True, eq=False)

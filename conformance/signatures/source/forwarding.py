@@ -12,8 +12,8 @@ from conformance.signatures.source.bindings import Function, last_name
 from conformance.signatures.source.dictionaries import keys_of
 from conformance.signatures.source.hierarchy import Line
 from conformance.signatures.source.methods import Definition, Methods, first_in
-from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import signature_of
+from conformance.signatures.source.scopes import Scope, SourceClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from conformance.signatures.source.bindings import Bound, Imported, last_name
-from conformance.signatures.source.modules import Module, Modules, SourceClass
+from conformance.signatures.source.modules import Modules
 from conformance.signatures.source.resolve import Resolver
+from conformance.signatures.source.scopes import Module, SourceClass
 
 Line = tuple[SourceClass, ...]
 """A class and its bases, in the order in which Python looks a method up."""

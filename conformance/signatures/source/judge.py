@@ -11,7 +11,7 @@ from conformance.signatures.rules import RULES, Problem
 from conformance.signatures.source.calls import Call
 from conformance.signatures.source.family import SourceFamily, meets
 from conformance.signatures.source.forwarding import dropped
-from conformance.signatures.source.modules import SourceClass
+from conformance.signatures.source.scopes import SourceClass
 
 BY_CALLERS = (
     "override_accepts_every_keyword",

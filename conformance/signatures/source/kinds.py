@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from conformance.signatures.source.bindings import Bound, last_name, pairs
 from conformance.signatures.source.hierarchy import Hierarchy
-from conformance.signatures.source.modules import Module, Modules, Scope, SourceClass, has_word
+from conformance.signatures.source.modules import Modules, has_word
 from conformance.signatures.source.resolve import Resolver
+from conformance.signatures.source.scopes import Module, Scope, SourceClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from conformance.signatures.members import Member, Method
 from conformance.signatures.source.bindings import Bound, Function, last_name
 from conformance.signatures.source.dataclass_init import init_of, makes_init
 from conformance.signatures.source.hierarchy import Hierarchy, is_abstract_base
-from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import is_property, of_arguments, signature_of
+from conformance.signatures.source.scopes import Scope, SourceClass
 
 
 @dataclass(frozen=True, slots=True)

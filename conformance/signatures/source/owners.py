@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from conformance.signatures.source.bindings import last_name
 from conformance.signatures.source.hierarchy import Hierarchy
-from conformance.signatures.source.modules import Module, Modules, Scope, SourceClass
+from conformance.signatures.source.modules import Modules
+from conformance.signatures.source.scopes import Module, Scope, SourceClass
 from conformance.signatures.source.sites import defaults
 
 

@@ -10,9 +10,9 @@ from conformance.signatures.source.bindings import last_name
 from conformance.signatures.source.facts import Fact, atoms
 from conformance.signatures.source.kinds import Kind, Kinds, KindsOf, attribute_of_self
 from conformance.signatures.source.methods import Methods, first_in
-from conformance.signatures.source.modules import Scope, SourceClass
 from conformance.signatures.source.parameters import takes_instance
 from conformance.signatures.source.resolve import Resolver
+from conformance.signatures.source.scopes import Scope, SourceClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conformance.signatures.source.bindings import Bound, Imported
-from conformance.signatures.source.modules import Module, Modules, Scope, SourceClass
+from conformance.signatures.source.modules import Modules
+from conformance.signatures.source.scopes import Module, Scope, SourceClass
 
 Named = SourceClass | str | None
 """A class, the dotted name of a module, or something that source alone does not tell."""

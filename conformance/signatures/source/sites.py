@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from conformance.signatures.source.bindings import last_name
 from conformance.signatures.source.facts import Fact, names_in
-from conformance.signatures.source.modules import stands_on
+from conformance.signatures.source.scopes import stands_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,7 +40,12 @@ class KVPool(abc.ABC):
 
     Subclasses implement `buffers`, `get_cpu_copy` and `load_cpu_copy`. A subclass that adds
     a buffer must carry it in both verbs.
+
+    A verb ends with a `wait`: its copies are queued on the device and finish later. `unwaited`
+    names the waits that are left out, none in a correct pool.
     """
+
+    unwaited: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -101,7 +106,12 @@ class KVPool(abc.ABC):
         self.check_move(tgt_loc, src_loc)
         for layers in self.token_buffers().values():
             move_rows(layers, tgt_loc, src_loc)
-        synchronize(self.device)
+        self.wait("move")
+
+    def wait(self, point: str) -> None:
+        """Wait until everything queued on the device has finished, unless `unwaited`."""
+        if point not in self.unwaited:
+            synchronize(self.device)
 
     def geometry(self) -> dict[str, Any]:
         """The arguments of `KVPool`, for a pool that is composed of this one."""

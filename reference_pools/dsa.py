@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reference_pools.base import HostCopy
 from reference_pools.mla import MLAPool
-from reference_pools.transfer import Chunks, offload_rows, reload_rows, synchronize
+from reference_pools.transfer import Chunks, offload_rows, reload_rows
 
 SCALE_BYTES = 4
 
@@ -46,7 +46,7 @@ class DSAPool(MLAPool):
         copy = super().get_cpu_copy(indices, mamba_indices=mamba_indices)
         pages, start_slot = self.pages_of(indices)
         index_k = [offload_rows(rows, pages, self.chunk_pages) for rows in self.index_k]
-        synchronize(self.device)
+        self.wait("offload_index")
         return replace(copy, start_slot=start_slot, chunks=copy.chunks | {"index_k": index_k})
 
     def load_cpu_copy(
@@ -63,7 +63,7 @@ class DSAPool(MLAPool):
         super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices=mamba_indices)
         for rows, chunks in zip(self.index_k, kv_cache_cpu.chunks["index_k"], strict=True):
             self._reload_pages(rows, pages, chunks, start_slot)
-        synchronize(self.device)
+        self.wait("reload_index")
 
     def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
         super().move_kv_cache(tgt_loc, src_loc)
@@ -72,7 +72,7 @@ class DSAPool(MLAPool):
                 part[tgt_loc // self.page_size, tgt_loc % self.page_size] = part[
                     src_loc // self.page_size, src_loc % self.page_size
                 ]
-        synchronize(self.device)
+        self.wait("move_index")
 
     @property
     def chunk_pages(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from reference_pools.base import HostCopy, KVPool, refuse_state
-from reference_pools.transfer import offload_rows, reload_rows, synchronize
+from reference_pools.transfer import offload_rows, reload_rows
 
 
 class MLAPool(KVPool):
@@ -28,7 +28,7 @@ class MLAPool(KVPool):
         refuse_state(mamba_indices)
         self.check_tokens(indices)
         latent = [offload_rows(rows, indices, self.chunk_tokens) for rows in self.latent]
-        synchronize(self.device)
+        self.wait("offload")
         return HostCopy(self.layout(), len(indices), 0, {"latent": latent})
 
     def load_cpu_copy(
@@ -39,4 +39,4 @@ class MLAPool(KVPool):
         self.check_copy(kv_cache_cpu, indices)
         for rows, chunks in zip(self.latent, kv_cache_cpu.chunks["latent"], strict=True):
             reload_rows(rows, indices, chunks)
-        synchronize(self.device)
+        self.wait("reload")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from reference_pools.base import HostCopy, KVPool, refuse_state
-from reference_pools.transfer import offload_by, reload_by, synchronize
+from reference_pools.transfer import offload_by, reload_by
 
 
 class PageMajorPool(KVPool):
@@ -36,7 +36,7 @@ class PageMajorPool(KVPool):
         refuse_state(mamba_indices)
         self.check_tokens(indices)
         chunks = offload_by(self.gather, indices, self.chunk_tokens)
-        synchronize(self.device)
+        self.wait("offload")
         return HostCopy(self.layout(), len(indices), 0, {"kv": [chunks]})
 
     def load_cpu_copy(
@@ -46,12 +46,12 @@ class PageMajorPool(KVPool):
         self.check_tokens(indices)
         self.check_copy(kv_cache_cpu, indices)
         reload_by(self.scatter, indices, kv_cache_cpu.chunks["kv"][0], self.kv.device)
-        synchronize(self.device)
+        self.wait("reload")
 
     def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
         self.check_move(tgt_loc, src_loc)
         self.scatter(tgt_loc, self.gather(src_loc))
-        synchronize(self.device)
+        self.wait("move")
 
     def gather(self, ids: Tensor) -> Tensor:
         """The tokens `ids` `[n]`: a new tensor `[n, layers, 2, heads, head_dim]`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from reference_pools.base import HostCopy, KVPool, refuse_state
-from reference_pools.transfer import offload_rows, reload_rows, synchronize
+from reference_pools.transfer import offload_rows, reload_rows
 
 
 class RowPool(KVPool):
@@ -21,7 +21,7 @@ class RowPool(KVPool):
             name: [offload_rows(rows, indices, self.chunk_tokens) for rows in layers]
             for name, layers in self.token_buffers().items()
         }
-        synchronize(self.device)
+        self.wait("offload")
         return HostCopy(self.layout(), len(indices), 0, chunks)
 
     def load_cpu_copy(
@@ -33,4 +33,4 @@ class RowPool(KVPool):
         for name, layers in self.token_buffers().items():
             for rows, chunks in zip(layers, kv_cache_cpu.chunks[name], strict=True):
                 reload_rows(rows, indices, chunks)
-        synchronize(self.device)
+        self.wait("reload")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reference_pools.base import HostCopy, KVPool, refuse_state
 from reference_pools.token import TokenPool
-from reference_pools.transfer import offload_by, reload_by, synchronize
+from reference_pools.transfer import offload_by, reload_by
 
 
 class ShardedPool(KVPool):
@@ -67,7 +67,7 @@ class ShardedPool(KVPool):
             ]
             for name, layers in self.layers_by_rank().items()
         }
-        synchronize(self.device)
+        self.wait("offload")
         return HostCopy(self.layout(), len(indices), 0, chunks)
 
     def load_cpu_copy(
@@ -79,14 +79,14 @@ class ShardedPool(KVPool):
         for name, layers in self.layers_by_rank().items():
             for rows, chunks in zip(layers, kv_cache_cpu.chunks[name], strict=True):
                 reload_by(partial(self.scatter, rows), indices, chunks, rows[0].device)
-        synchronize(self.device)
+        self.wait("reload")
 
     def move_kv_cache(self, tgt_loc: Tensor, src_loc: Tensor) -> None:
         self.check_move(tgt_loc, src_loc)
         for layers in self.layers_by_rank().values():
             for rows in layers:
                 self.scatter(rows, tgt_loc, self.gather(rows, src_loc))
-        synchronize(self.device)
+        self.wait("move")
 
     def layers_by_rank(self) -> dict[str, list[tuple[Tensor, ...]]]:
         """Each layer of `k` and `v` as the tensors of all ranks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +17,10 @@ class StatePool:
 
     `conv_shape` and `temporal_shape` are the shapes of one request's state in one layer
     (Mamba-2, section 8). State keeps its own dtype: it is accumulated, attention is not.
+    `unwaited` is that of `KVPool`.
     """
+
+    unwaited: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -53,12 +57,17 @@ class StatePool:
         check_ids("mamba_indices", rows, 1, self.size + 1)
         return rows
 
+    def wait(self, point: str) -> None:
+        """As `KVPool.wait`."""
+        if point not in self.unwaited:
+            synchronize(self.device)
+
     def get_cpu_copy(self, rows: Tensor) -> HostCopy:
         chunks = {
             name: [offload_rows(layer, rows, self.size) for layer in layers]
             for name, layers in self.buffers().items()
         }
-        synchronize(self.device)
+        self.wait("offload")
         return HostCopy(self.layout(), len(rows), 0, chunks)
 
     def check_copy(self, copy: HostCopy, rows: Tensor) -> None:
@@ -71,7 +80,7 @@ class StatePool:
         for name, layers in self.buffers().items():
             for layer, chunks in zip(layers, copy.chunks[name], strict=True):
                 reload_rows(layer, rows, chunks)
-        synchronize(self.device)
+        self.wait("reload")
 
     def copy_state(self, sources: Tensor, targets: Tensor) -> None:
         """Copy state rows `sources` to `targets`, both `[n]` or 0-dim, in every buffer and layer.
@@ -83,7 +92,7 @@ class StatePool:
         check_pairs("targets", targets, "sources", sources, 1, self.size + 1)
         for layers in self.buffers().values():
             move_rows(layers, targets, sources)
-        synchronize(self.device)
+        self.wait("state_copied")
 
     def zero_state(self, ids: Tensor) -> None:
         """Set every byte of state rows `ids`, `[n]` or 0-dim, to zero.
@@ -96,7 +105,7 @@ class StatePool:
         for layers in self.buffers().values():
             for layer in layers:
                 layer[rows] = 0
-        synchronize(self.device)
+        self.wait("state_zeroed")
 
 
 def as_rows(ids: Tensor) -> Tensor:

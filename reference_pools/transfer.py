@@ -14,14 +14,14 @@ Chunks = list[Tensor]
 def offload_rows(rows: Tensor, ids: Tensor, chunk: int) -> Chunks:
     """Copy `rows[ids]` to the host, `chunk` rows at a time.
 
-    `rows` is `[n_rows, ...]` on any device, `ids` an integer tensor `[n]`. On CUDA the
+    `rows` is `[n_rows, ...]` on any device, `ids` an integer tensor `[n]`. From a device the
     copies go to pinned memory and are still in flight on return: call `synchronize`.
     """
     return offload_by(rows.__getitem__, ids, chunk)
 
 
 def reload_rows(rows: Tensor, ids: Tensor, chunks: Chunks) -> None:
-    """Write `chunks` back into `rows[ids]`; in flight on return on CUDA, as above."""
+    """Write `chunks` back into `rows[ids]`; in flight on return, as above."""
     reload_by(rows.__setitem__, ids, chunks, rows.device)
 
 
@@ -53,14 +53,14 @@ def move_rows(layers: Sequence[Tensor], target: Tensor, source: Tensor) -> None:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until every copy queued on `device` has finished; nothing to wait for on the CPU."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    """Wait until everything queued on `device` has finished; on the CPU nothing is queued."""
+    if device.type not in ("cpu", "meta"):
+        torch.get_device_module(device).synchronize(device)
 
 
 def _to_host(gathered: Tensor) -> Tensor:
     # A gather has made a new tensor, so on the CPU this aliases nothing.
     if gathered.device.type == "cpu":
         return gathered
-    host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=gathered.is_cuda)
+    host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=True)
     return host.copy_(gathered, non_blocking=True)

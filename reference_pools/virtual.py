@@ -7,7 +7,7 @@ from torch import Tensor
 
 from reference_pools.base import HostCopy, KVPool
 from reference_pools.token import TokenPool
-from reference_pools.transfer import move_rows, synchronize
+from reference_pools.transfer import move_rows
 
 
 class VirtualPool(KVPool):
@@ -58,4 +58,4 @@ class VirtualPool(KVPool):
         for layers in self.inner.buffers().values():
             move_rows(layers, above, rows)
         self.table[self.page_size :] = above[self.table[self.page_size :] - self.page_size]
-        synchronize(self.device)
+        self.wait("compact")

@@ -341,7 +341,7 @@ def test_transfer_round_trips_and_shares_nothing(chunk: int) -> None:
 
 
 @pytest.mark.parametrize(("device", "calls"), [("cpu", []), ("meta", []), ("cuda:0", ["cuda:0"])])
-def test_only_cuda_is_waited_for(
+def test_only_a_device_with_queues_is_waited_for(
     device: str, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[str] = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from faulty_pools import (
 )
 
 from conformance.geometry import geometries
-from conformance.journal.running import Journal, Running, left_behind
+from conformance.journal.running import Journal, Running, left_behind, wait_for_end
 from conformance.pool import Pool
 from conformance.probe import DeviceLost, Watch
 from conformance.programs import parse_program
@@ -211,3 +214,16 @@ def test_device_that_is_lost_between_calls() -> None:
         raise RuntimeError("of its own")
     with pytest.raises(Violation), Watch("x", "a", pool, lost, program):
         raise Violation
+
+
+def test_process_that_still_ends_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "running-gw1-x.txt").write_text("")
+    held = (tmp_path / "running-gw1-x.txt").open("r+")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    begin = time.monotonic()
+    wait_for_end(tmp_path, "gw0")
+    assert time.monotonic() - begin < 1
+    threading.Timer(0.2, held.close).start()
+    wait_for_end(tmp_path, "gw1")
+    assert held.closed
+    assert time.monotonic() - begin < 4

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.items import case_of
 from conformance.journal.records import Record, Store
-from conformance.journal.running import Journal, Running, left_behind
+from conformance.journal.running import Journal, Running, left_behind, wait_for_end
 from conformance.report import Outcome
 
 
@@ -33,6 +33,7 @@ class Recorder:
         self._untold: list[Running] = []
         self._recorded: set[tuple[str, str, bool]] = set()
         self._is_used = False
+        self._lost: list[str] = []
 
     # -- while a check runs --------------------------------------------------------------
 
@@ -82,13 +83,18 @@ class Recorder:
         return self._told()
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, error: object | None) -> None:
-        self._is_used |= error is not None
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        if error is not None:
+            self._is_used = True
+            self._lost.append(str(node.gateway.id))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """By now xdist has seen its workers end."""
-        if self._worker == "main" and self._is_used:
+        folder = self.store.folder() if self._worker == "main" and self._is_used else None
+        if folder is not None:
+            for worker in self._lost:
+                wait_for_end(folder, worker)
             self.sweep()
 
     @pytest.hookimpl(trylast=True)

@@ -18,6 +18,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -98,6 +99,27 @@ def left_behind(folder: Path) -> Iterator[tuple[Path, Running]]:
         running = _read_unlocked(path)
         if running is not None:
             yield path, running
+
+
+def wait_for_end(folder: Path, worker: str, seconds: float = 5.0) -> None:
+    """Wait until no process has a file of this worker, but not for ever: one is told to be
+    gone by its closed connection, which may come before the kernel has freed its locks."""
+    end = time.monotonic() + seconds
+    while sys.platform != "win32" and time.monotonic() < end:
+        if not any(_is_locked(path) for path in folder.glob(f"{PREFIX}{worker}-*")):
+            return
+        time.sleep(0.01)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _read_unlocked(path: Path) -> Running | None:

@@ -43,6 +43,7 @@ class Geometry:
     state_layers: int = 0
     conv_shape: tuple[int, ...] = ()
     temporal_shape: tuple[int, ...] = ()
+    schedule: str = ""
     device: str = "cpu"
 
     @property
@@ -180,7 +181,13 @@ def parse_geometry(text: str, pool: Pool, device: str = "cpu") -> Geometry:
                 f"geometry: {word!r} is not size=value{did_you_mean(name, _TEXT_FIELDS)}"
             )
         changes[name] = _parse_value(name, value)
-    return dataclasses.replace(geometries(pool, device)[0], **changes)
+    geometry = dataclasses.replace(geometries(pool, device)[0], **changes)
+    if geometry.size <= 0 or geometry.page_size <= 0 or geometry.size % geometry.page_size:
+        raise ValueError(
+            f"geometry: size={geometry.size} must be a positive multiple of "
+            f"page_size={geometry.page_size}"
+        )
+    return geometry
 
 
 def _value_text(value: Any) -> str:
@@ -190,6 +197,8 @@ def _value_text(value: Any) -> str:
 
 
 def _parse_value(name: str, value: str) -> Any:
+    if name == "schedule":
+        return value
     if name == "dtype":
         dtype = getattr(torch, value, None)
         if not isinstance(dtype, torch.dtype):

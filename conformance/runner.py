@@ -172,6 +172,11 @@ class Run:
 
     def place(self, request: str, held: Rows, rows: Rows, state: int | None) -> None:
         """Write new tokens of `request` at `rows`, behind those that it holds."""
+        if outside := [row for row in rows if not 0 <= row < self.geometry.token_rows]:
+            raise LookupError(
+                f"program: {request} is written at row {outside[0]}; the rows of this geometry "
+                f"are 0..{self.geometry.token_rows - 1}"
+            )
         self.model.write(request, rows, state, len(held))
         self.placed[request], self.states[request] = held + rows, state
 
@@ -272,6 +277,11 @@ class Run:
     def _moved(self, step: Move) -> tuple[Rows, Rows]:
         """The target and source rows of a move."""
         rows = self.placed[step.request]
+        if outside := [at for at in (*step.targets, *step.sources) if at >= len(rows)]:
+            raise LookupError(
+                f"program: {str(step)!r} names token {outside[0]} of {step.request}, which has "
+                f"{len(rows)} tokens"
+            )
         return tuple(rows[at] for at in step.targets), tuple(rows[at] for at in step.sources)
 
     def _move_call(self, targets: Tensor, sources: Tensor | None) -> None:
@@ -293,7 +303,8 @@ class Run:
 
     def _refuse(self, call: Offload | Reload | Free | Move) -> None:
         copy = self.copies.get(call.copy) if isinstance(call, Reload) else None
-        assert not isinstance(call, Free), "only an allocator frees"
+        if isinstance(call, Free):
+            raise ValueError(f"program: 'refuse {call}' needs an allocator")
         rows, state, verb, form = self._illegal(call)
         clause, value = why_illegal(call, rows, copy, self.pool, self.geometry)
         ids = self.ids(form, rows)

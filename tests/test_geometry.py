@@ -138,9 +138,9 @@ def test_first_layer_of_zero_round_trips() -> None:
 
 def test_text_changes_only_the_sizes_it_names() -> None:
     first = geometries(POOLS["hybrid"])[0]
-    text = "page_size=4 dtype=float16 conv_shape=5x3 temporal_shape=6"
+    text = "page_size=1 dtype=float16 conv_shape=5x3 temporal_shape=6"
     assert parse_geometry(text, POOLS["hybrid"]) == dataclasses.replace(
-        first, page_size=4, dtype=torch.float16, conv_shape=(5, 3), temporal_shape=(6,)
+        first, page_size=1, dtype=torch.float16, conv_shape=(5, 3), temporal_shape=(6,)
     )
 
 
@@ -225,3 +225,9 @@ def test_device_is_on_every_geometry_and_not_in_its_text(device: str) -> None:
     assert {g.device for g in found} == {device}
     assert [str(g) for g in found] == [str(g) for g in geometries(pool)]
     assert parse_geometry("", pool, device) == found[0]
+
+
+@pytest.mark.parametrize("text", ["size=7 page_size=5", "size=0", "size=10 page_size=0"])
+def test_size_is_whole_pages(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a positive multiple of page_size="):
+        parse_geometry(text, POOLS["token"])

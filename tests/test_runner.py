@@ -207,3 +207,19 @@ def test_step_that_needs_an_allocator_is_named(step: str) -> None:
     with pytest.raises(ValueError, match="^program: ") as caught:
         told(token(), f"write r0 at 5; offload r0 as c0; {step}")
     assert str(caught.value) == f"program: {step!r} needs an allocator"
+
+
+# -- programs that were typed wrong ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("write r0 at 5..6; move r0[9] to [0]", LookupError, "names token 9 of r0, which has 2"),
+        ("write r0 at 99", LookupError, "r0 is written at row 99; the rows of this geometry are"),
+        ("write r0 at 5; refuse free r0", ValueError, "'refuse free r0' needs an allocator"),
+    ],
+)
+def test_step_that_cannot_be_is_told(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        told(token(), text)

@@ -137,3 +137,19 @@ def test_package_that_is_not_there_is_a_usage_error(downstream: Session) -> None
 def test_source_needs_packages() -> None:
     with pytest.raises(ValueError, match="source=True needs the packages that are to be read"):
         Family(KVPool, source=True)
+
+
+def test_call_of_the_root_that_binds_on_nothing_fails(session: Session) -> None:
+    call = "\ndef f(pool: KVPool, i):\n    pool.get_cpu_copy(i, wrong=1)\n"
+    pools = REPAIRED + "from reference_pools import KVPool\n" + call
+    assert failed(session(pools)) == {"test_every_call_binds[KVPool]"}
+
+
+def test_classes_of_one_name_are_told_apart(session: Session) -> None:
+    again = REPAIRED.replace("class NPUPool", "class Other:\n    class NPUPool").replace(
+        "    def", "        def"
+    )
+    pools = REPAIRED + again.replace("        return", "            return")
+    found = failed(session(pools, ""))
+    names = ["npu_engine.pools.NPUPool", "npu_engine.pools.Other.NPUPool"]
+    assert found == {f"test_every_subclass_is_covered[{name}]" for name in names}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.contract import Clause, Level
 from conformance.known import Known
 from conformance.pool import Family
-from conformance.signatures.findings import Finding, Place
+from conformance.signatures.findings import Finding, Place, Scan
 from conformance.signatures.imported import members
 from conformance.signatures.live import member_of, qualified
 from conformance.signatures.read import source_members
@@ -47,23 +48,25 @@ class ClassCase:
     @property
     def known(self) -> Known | None:
         """The declaration that this class breaks this clause, if there is one."""
-        return self.family.known.get(self.name, {}).get(self.clause.id)
+        name = self.full.rpartition(".")[2] or self.name
+        return self.family.known.get(name, {}).get(self.clause.id)
 
     @property
     def is_exempt(self) -> bool:
         keys = {qualified(k) if isinstance(k, type) else k for k in self.family.exempt}
-        return self._dotted in keys
+        return self.full in keys
 
     def check(self) -> None:
         """Raise the `Violation` of the clause, with every problem of this class."""
         evidence = list(self._evidence())
         if evidence:
             root = f"{self.family.root.__module__}.{self.family.name}"
-            told = [("family", root), ("class", self._dotted or self.name), *evidence]
+            told = [("family", root), ("class", self.full or self.name), *evidence]
             raise violation(self.clause.id, told)
 
     @property
-    def _dotted(self) -> str:
+    def full(self) -> str:
+        """The dotted name; "" for what is only a name."""
         return qualified(self.cls) if self.cls else self.dotted
 
     def _evidence(self) -> Iterator[tuple[str, str]]:
@@ -104,7 +107,13 @@ def class_cases(
     cases = _from_source(family, clause, made, level) if family.source else []
     if not family.source and "source" not in clause.needs:
         cases = _imported(family, clause, made)
-    return cases
+    return _told_apart(cases)
+
+
+def _told_apart(cases: list[ClassCase]) -> list[ClassCase]:
+    """Classes of one name have their modules in theirs."""
+    names = Counter(case.name for case in cases)
+    return [replace(c, name=c.full) if names[c.name] > 1 and c.full else c for c in cases]
 
 
 def _imported(family: Family, clause: Clause, made: Collection[type]) -> list[ClassCase]:
@@ -140,13 +149,19 @@ def _from_source(
                 if f.clause == clause.id and f.cls == dotted and f.severity in fails
             ),
         )
-        for dotted in found.classes
+        for dotted in (*found.classes, *_accused_root(found.scan, clause))
         if not (clause.id == COVERAGE and dotted in found.scan.abstract)
     ]
     if clause.id == COVERAGE:
         cases += [_named(family, clause, name, text) for name, text in found.unreadable.items()]
         cases += [_stale(family, clause, name) for name in found.stale]
     return cases
+
+
+def _accused_root(scan: Scan, clause: Clause) -> list[str]:
+    """The root, where a call of it is a finding."""
+    accused = any(f.cls == scan.root and f.clause == clause.id for f in scan.findings)
+    return [scan.root] if accused else []
 
 
 def _named(family: Family, clause: Clause, name: str, problem: str) -> ClassCase:

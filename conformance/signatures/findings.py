@@ -30,7 +30,7 @@ class Finding:
 
     `cls` is the dotted name of the class, or of the module for a file that cannot be read;
     `parameter` is what the problem is about, "" where it is the whole verb. `callers` are the
-    calls that make it an error.
+    calls that make it an error; of those in `maybe`, source does not decide the receiver.
     """
 
     clause: str
@@ -41,6 +41,7 @@ class Finding:
     text: str
     place: Place
     callers: tuple[Place, ...] = ()
+    maybe: tuple[Place, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -14,12 +14,14 @@ from conformance.signatures.source.scopes import Scope
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Keys that are always there, and some that may be. `is_open` where others may be added
-    out of sight, `is_rest` where all is added to what the function's own `**` collects."""
+    out of sight, `is_rest` where all is added to what the function's own `**` collects, less
+    what is `taken` out of it."""
 
     always: tuple[str, ...] = ()
     sometimes: tuple[str, ...] = ()
     is_open: bool = False
     is_rest: bool = False
+    taken: tuple[str, ...] = ()
 
     def joined(self, other: Keys) -> Keys:
         """The keys of both."""
@@ -28,6 +30,7 @@ class Keys:
             (*self.sometimes, *other.sometimes),
             self.is_open or other.is_open,
             self.is_rest or other.is_rest,
+            (*self.taken, *other.taken),
         )
 
     def or_else(self, other: Keys) -> Keys:
@@ -35,7 +38,7 @@ class Keys:
         both = tuple(k for k in self.always if k in other.always)
         every = (*self.always, *other.always, *self.sometimes, *other.sometimes)
         some = tuple(k for k in dict.fromkeys(every) if k not in both)
-        return Keys(both, some, self.is_open or other.is_open, self.is_rest or other.is_rest)
+        return replace(self.joined(other), always=both, sometimes=some)
 
 
 OPEN = Keys(is_open=True)
@@ -92,10 +95,10 @@ def _of_variable(name: str, scope: Scope, seen: frozenset[str]) -> Keys:
     uses = [use for statement in scope.body for use in _uses(statement, name, ())]
     for use, facts in uses:
         found = found.joined(_added(use, facts, scope, seen))
-    gone = {_taken(use) for use, _ in uses}
+    gone = tuple(key for use, _ in uses if (key := _taken(use)) is not None)
     always = tuple(k for k in found.always if k not in gone)
     sometimes = tuple(k for k in found.sometimes if k not in gone and k not in always)
-    return replace(found, always=always, sometimes=sometimes)
+    return replace(found, always=always, sometimes=sometimes, taken=(*found.taken, *gone))
 
 
 def _of_bound(bound: Bound, scope: Scope, seen: frozenset[str]) -> Keys:

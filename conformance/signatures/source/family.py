@@ -15,7 +15,7 @@ from conformance.signatures.source.hierarchy import Hierarchy
 from conformance.signatures.source.kinds import KindsOf
 from conformance.signatures.source.methods import Methods
 from conformance.signatures.source.modules import Modules
-from conformance.signatures.source.owners import owners_of
+from conformance.signatures.source.owners import Owners, owners_of
 from conformance.signatures.source.receivers import Receivers
 from conformance.signatures.source.resolve import Resolver
 from conformance.signatures.source.scopes import SourceClass
@@ -31,7 +31,7 @@ class SourceFamily:
     verbs: tuple[str, ...]
     root: Member
     calls: list[Call]
-    _owners: dict[SourceClass, set[SourceClass]] = field(default_factory=dict)
+    _owners: dict[SourceClass, Owners] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: str, places: Sequence[str], verbs: Sequence[str]) -> SourceFamily:
@@ -66,8 +66,8 @@ class SourceFamily:
     def member(self, cls: SourceClass) -> Member:
         return self.methods.member(cls, self.verbs)
 
-    def owners(self, cls: SourceClass) -> set[SourceClass]:
-        """The pools that alone can reach `cls`; empty where others can."""
+    def owners(self, cls: SourceClass) -> Owners:
+        """The pools that alone hold `cls`; nobody where others do."""
         if cls not in self._owners:
             self._owners[cls] = owners_of(cls, self.modules, self.hierarchy)
         return self._owners[cls]
@@ -80,19 +80,23 @@ class SourceFamily:
     def reaches(self, call: Call, cls: SourceClass, method: Method) -> bool:
         """Whether `call` may run `method`, which `cls` has. One whose receiver cannot be
         decided counts where the root would accept it: others are aimed at something else."""
-        owners = self.owners(cls)
-        receiver = call.receiver
+        owners, receiver = self.owners(cls), call.receiver
         if method.owner in receiver.excluded:
             return False
+        if not owners.classes:
+            if receiver.owners is None:
+                return self.is_legal(call)
+            return method.owner in receiver.owners
+        is_owner = call.caller in owners.classes
         if receiver.owners is None:
-            return call.caller in owners if owners else self.is_legal(call)
+            exposed = receiver.member in owners.attributes and self.is_legal(call)
+            return is_owner or exposed
         if method.owner in receiver.owners:
-            return not owners or receiver.is_sure or call.caller in owners
-        if receiver.is_sure or not receiver.attribute or call.caller not in owners:
-            return False
+            return receiver.is_sure or is_owner
         # The class must be behind some attribute of its owner, whatever is said of these.
-        return not any(
-            other.caller in owners and method.owner in (other.receiver.owners or ())
+        is_open = is_owner and not receiver.is_sure and bool(receiver.attribute)
+        return is_open and not any(
+            other.caller in owners.classes and method.owner in (other.receiver.owners or ())
             for other in self.calls
         )
 

@@ -10,10 +10,11 @@ from inspect import Parameter, Signature
 from conformance.signatures.rules import takes_keyword
 from conformance.signatures.source.bindings import Function, last_name
 from conformance.signatures.source.dictionaries import keys_of
+from conformance.signatures.source.facts import names_in
 from conformance.signatures.source.hierarchy import Line
 from conformance.signatures.source.methods import Definition, Methods, first_in
-from conformance.signatures.source.parameters import signature_of
-from conformance.signatures.source.scopes import Scope, SourceClass
+from conformance.signatures.source.parameters import default_of, signature_of
+from conformance.signatures.source.scopes import Scope, SourceClass, every_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +78,63 @@ def _dropped(definition: Definition, parents: Parents) -> Iterator[Dropped]:
     for parent in parents.of(definition):
         theirs = parents.methods.function(parent)
         signature = signature_of(theirs) if theirs else Signature()
-        for name, parameter in signature_of(function).parameters.items():
-            optional = parameter.default is not Parameter.empty
-            if optional and takes_keyword(signature, name):
-                passed = any(_passes(call, name, signature, scope) for call in calls)
-                if not passed and _uses(name, parent, parents):
-                    yield Dropped(parents.verb, name, definition, parent)
+        for name in _accepted(signature_of(function), signature):
+            passed = any(_passes(call, name, signature, scope) for call in calls)
+            if passed or _refuses(name, function) or not _uses(name, parent, parents):
+                continue
+            yield Dropped(parents.verb, name, definition, parent)
+
+
+def _accepted(ours: Signature, theirs: Signature) -> Iterator[str]:
+    """The optional parameters of both: our own, and those of the parent in our `**`."""
+    for name, parameter in ours.parameters.items():
+        if parameter.default is not Parameter.empty and takes_keyword(theirs, name):
+            yield name
+    if any(p.kind is Parameter.VAR_KEYWORD for p in ours.parameters.values()):
+        for name, parameter in theirs.parameters.items():
+            if parameter.default is not Parameter.empty and name not in ours.parameters:
+                yield name
+
+
+def _refuses(name: str, function: Function) -> bool:
+    """Whether the method raises where the parameter is given."""
+    return any(
+        isinstance(node, ast.If)
+        and name in names_in(node.test)
+        and any(isinstance(statement, ast.Raise) for statement in node.body)
+        for node in _nodes(function)
+    )
 
 
 def _passes(call: ast.Call, name: str, signature: Signature, scope: Scope) -> bool:
-    """Whether the call hands `name` on. The rest that the function itself collects, in
-    `*args` or `**kwargs`, does not hold a parameter that it names."""
+    """Whether the call hands `name` on, with more than its default. The rest that the
+    function itself collects, in `*args` or `**kwargs`, holds what it does not name."""
     assert scope.function is not None
-    vararg = scope.function.args.vararg
-    for argument in call.args:
-        if isinstance(argument, ast.Starred):
-            value = argument.value
-            if not (vararg and isinstance(value, ast.Name) and value.id == vararg.arg):
-                return True
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            keys = keys_of(keyword.value, scope)
-            if keys.is_open or name in (*keys.always, *keys.sometimes):
-                return True
+    arguments = scope.function.args
+    own = name in {a.arg for a in every_argument(scope.function)}
+    for starred in (a.value for a in call.args if isinstance(a, ast.Starred)):
+        rest = arguments.vararg and _is_name(starred, arguments.vararg.arg)
+        if not rest or (not own and arguments.kwarg is None):
+            return True
+    for value in (k.value for k in call.keywords if k.arg is None):
+        keys = keys_of(value, scope)
+        held = keys.is_rest and not own and name not in keys.taken
+        if held or keys.is_open or name in (*keys.always, *keys.sometimes):
+            return True
     plain = [a for a in call.args if not isinstance(a, ast.Starred)]
-    return any(k.arg == name for k in call.keywords) or name in _places(signature)[: len(plain)]
+    by_place = dict(zip(_places(signature), plain, strict=False))
+    given = by_place.get(name) or next((k.value for k in call.keywords if k.arg == name), None)
+    return given is not None and not _is_default(given, signature.parameters.get(name))
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_default(given: ast.expr, parameter: Parameter | None) -> bool:
+    """Whether a constant is passed that says no more than nothing would."""
+    is_constant = isinstance(given, ast.Constant) and parameter is not None
+    return is_constant and parameter is not None and default_of(given) == parameter.default
 
 
 def _places(signature: Signature) -> list[str]:

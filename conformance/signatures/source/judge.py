@@ -73,17 +73,17 @@ def _refused_calls(
     """Calls that the root accepts and this class does not, for which no rule has a name."""
     for verb, methods in member.methods.items():
         for method in methods:
-            refused: dict[str, list[Place]] = {}
+            refused: dict[str, list[Call]] = {}
             calls = (c for c in family.calls if c.verb == verb and not method.inherited)
             for call in calls:
                 why = _why_unbound(call, method)
                 new = why and call.place not in told and family.is_legal(call)
                 if new and family.reaches(call, cls, method):
-                    refused.setdefault(why, []).append(call.place)
-            for why, places in refused.items():
+                    refused.setdefault(why, []).append(call)
+            for why, each in refused.items():
                 text = f"{verb}{method.signature} refuses a call: {why}"
                 place = method.place or cls.place
-                yield _unbound(member.dotted, verb, why, text, place, tuple(places))
+                yield _unbound(member.dotted, verb, why, text, place, *_callers(each))
 
 
 def _why_unbound(call: Call, method: Method) -> str:
@@ -91,9 +91,16 @@ def _why_unbound(call: Call, method: Method) -> str:
 
 
 def _unbound(
-    cls: str, verb: str, why: str, text: str, place: Place, callers: tuple[Place, ...] = ()
+    cls: str,
+    verb: str,
+    why: str,
+    text: str,
+    place: Place,
+    callers: tuple[Place, ...] = (),
+    maybe: tuple[Place, ...] = (),
 ) -> Finding:
-    return Finding("every_call_binds", "error", cls, verb, _argument(why), text, place, callers)
+    about = _argument(why)
+    return Finding("every_call_binds", "error", cls, verb, about, text, place, callers, maybe)
 
 
 def unreadable_files(family: SourceFamily) -> Iterator[Finding]:
@@ -104,7 +111,7 @@ def unreadable_files(family: SourceFamily) -> Iterator[Finding]:
         error = family.modules.unreadable.get(file.path)
         if error and (file.error or file.path in mentioning):
             text = f"{file.module} cannot be read: {error}"
-            place = Place(file.path, 1)
+            place = Place(file.path, family.modules.error_lines.get(file.path, 1))
             yield Finding("every_subclass_is_covered", "error", file.module, "", "", text, place)
 
 
@@ -122,17 +129,23 @@ def _judged(family: SourceFamily, cls: SourceClass, clause: str, problem: Proble
     text = problem.text
     if clause in BY_CALLERS and problem.parameter:
         severity = "error" if meeting else "warning"
-    if family.owners(cls) and not _refused(meeting, problem):
+    if family.owners(cls).classes and not _refused(meeting, problem):
         severity = "note"
         text += "; only the pools that own it reach it, and none of them like this"
     elif severity == "error" and problem.method.is_stub:
         text += "; it only raises, and such a caller gets TypeError instead"
     meets_it = severity == "error" and clause != "pair_accepts_the_same_keywords"
-    callers = tuple(call.place for call in meeting) if meets_it else ()
+    callers, maybe = _callers(meeting) if meets_it else ((), ())
     place = problem.method.place or cls.place
-    return Finding(
-        clause, severity, cls.dotted, problem.verb, problem.parameter, text, place, callers
-    )
+    of = clause, severity, cls.dotted, problem.verb, problem.parameter
+    return Finding(*of, text, place, callers, maybe)
+
+
+def _callers(calls: Sequence[Call]) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+    """Where they are made, those with a decided receiver first, and those without one."""
+    decided = [call.place for call in calls if call.receiver.owners is not None]
+    maybe = [call.place for call in calls if call.receiver.owners is None]
+    return tuple(dict.fromkeys([*decided, *maybe])), tuple(dict.fromkeys(maybe))
 
 
 def _refused(meeting: Sequence[Call], problem: Problem) -> bool:
@@ -161,6 +174,8 @@ def _stubs(family: SourceFamily, cls: SourceClass, member: Member) -> Iterator[F
     error where a caller is sure to reach it."""
     for verb in family.verbs:
         for method in member.methods.get(verb, ()):
+            if method.is_stub and method.owner == member.dotted and member.is_abstract:
+                continue
             if method.is_stub and method.owner == member.dotted:
                 text = f"{verb} only raises NotImplementedError: the class lacks it"
                 yield _stub("note", member, verb, text, method.place or cls.place)

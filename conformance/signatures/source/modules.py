@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from conformance.signatures.source.scopes import Module
 
 class Modules:
     """The files of some trees by what they mention, and every module below their anchors by
-    its name. `unreadable` says why a file could not be read or parsed."""
+    its name. `unreadable` says why a file could not be read or parsed, `error_lines` where."""
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         self.anchors = list(dict.fromkeys(tree.anchor for tree in trees))
@@ -25,6 +26,7 @@ class Modules:
                 paths.setdefault(file.path, file)
         self.files = list(paths.values())
         self.unreadable: dict[Path, str] = {f.path: f.error for f in self.files if f.error}
+        self.error_lines: dict[Path, int] = {}
         self._by_name: dict[str, SourceFile] = {}
         for file in self.files:
             self._by_name.setdefault(file.module, file)
@@ -104,10 +106,17 @@ class Modules:
                 warnings.simplefilter("ignore")
                 return Module(file, ast.parse(file.data))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            message = error.msg if isinstance(error, SyntaxError) else str(error)
-            self.unreadable[file.path] = f"{type(error).__name__}{line}: {message}"
+            self._keep(file, error)
             return None
+
+    def _keep(self, file: SourceFile, error: Exception) -> None:
+        line = error.lineno if isinstance(error, SyntaxError) else None
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+        where = f", line {line}" if line else ""
+        python = ".".join(map(str, sys.version_info[:2]))
+        told = f"{type(error).__name__}{where}: {message} (read as Python {python})"
+        self.unreadable[file.path] = told
+        self.error_lines[file.path] = line or 1
 
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*\(([^)]*)\)", re.MULTILINE)

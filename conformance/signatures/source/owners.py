@@ -4,43 +4,75 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from conformance.signatures.source.bindings import last_name
 from conformance.signatures.source.hierarchy import Hierarchy
+from conformance.signatures.source.kinds import attribute_of_self
 from conformance.signatures.source.modules import Modules
 from conformance.signatures.source.scopes import Module, Scope, SourceClass
 from conformance.signatures.source.sites import defaults
 
 
-def owners_of(cls: SourceClass, modules: Modules, hierarchy: Hierarchy) -> set[SourceClass]:
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The classes that make and hold a sub-pool, and the attributes in which they hold it."""
+
+    classes: frozenset[SourceClass] = frozenset()
+    attributes: frozenset[str] = frozenset()
+
+
+NOBODY = Owners()
+
+
+def owners_of(cls: SourceClass, modules: Modules, hierarchy: Hierarchy) -> Owners:
     """The members of the family that make `cls`, or a class below it, with their bases and
-    what derives from them; empty where one of these is made elsewhere too, or `cls` nowhere.
+    what derives from them; nobody where one of these is made elsewhere too, or handed out,
+    or `cls` is made nowhere.
 
     A class is made where it is used as a value: not as a base, in an annotation, in
     `isinstance`, or for an attribute of the class.
     """
     makers: set[SourceClass] = set()
+    attributes: set[str] = set()
     for made in hierarchy.below(cls):
-        for user in _users(made, modules, hierarchy):
-            if user is None or not hierarchy.judges(user):
-                return set()
+        for scope, statement in _made_in(made, modules, hierarchy):
+            user = scope.cls
+            if user is None or not hierarchy.judges(user) or _hands_out(scope, statement):
+                return NOBODY
             makers.add(user)
+            attributes.update(_held_in(scope, statement))
     above = {c for maker in makers for line in hierarchy.lines(maker) for c in line}
     below = {c for maker in makers for c in hierarchy.below(maker)}
-    return (above | below) - set(hierarchy.roots) - {cls}
+    owners = (above | below) - set(hierarchy.roots) - {cls}
+    return Owners(frozenset(owners), frozenset(attributes))
 
 
-def _users(
+def _made_in(
     cls: SourceClass, modules: Modules, hierarchy: Hierarchy
-) -> Iterator[SourceClass | None]:
-    """The class in which each use of `cls` stands, None outside of classes."""
+) -> Iterator[tuple[Scope, ast.stmt]]:
+    """Each statement that uses `cls` as a value, but its own, with its scope."""
     names = _names_of(cls, modules)
     for file in modules.mentioning(names):
         module = modules.parse(file)
         for scope, statement in module.statements_with(names) if module else ():
             uses = _uses(statement, names) if scope.cls is not cls else ()
             if any(_is(use, cls, scope, hierarchy) for use in uses):
-                yield scope.cls
+                yield scope, statement
+
+
+def _hands_out(scope: Scope, statement: ast.stmt) -> bool:
+    """Whether others may get what is made here: it is returned, or made without an instance."""
+    without_self = scope.function is not None and scope.is_method and not scope.first
+    returned = (n for n in ast.walk(statement) if isinstance(n, ast.Return | ast.Yield))
+    return without_self or any(node.value is not None for node in returned)
+
+
+def _held_in(scope: Scope, statement: ast.stmt) -> Iterator[str]:
+    """The attributes of `self` that a statement assigns to."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield from filter(None, [attribute_of_self(node, scope)])
 
 
 def _names_of(cls: SourceClass, modules: Modules) -> set[str]:

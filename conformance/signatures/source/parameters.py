@@ -11,14 +11,24 @@ from inspect import Parameter, Signature
 from conformance.signatures.source.bindings import Function, last_name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unevaluated:
-    """A default that only running the code could tell; equal where the text is."""
+    """A default that only running the code could tell. It differs from another only where
+    that is sure: two names do whose last parts differ; one name may stand for any value."""
 
     text: str
 
     def __repr__(self) -> str:
         return self.text
+
+    def __eq__(self, other: object) -> bool:
+        is_name = self.text.replace(".", "").isidentifier()
+        if not isinstance(other, Unevaluated):
+            return is_name
+        return self.text.rpartition(".")[2] == other.text.rpartition(".")[2]
+
+    def __hash__(self) -> int:
+        return 0
 
 
 def signature_of(function: Function) -> Signature:

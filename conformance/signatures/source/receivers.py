@@ -23,8 +23,8 @@ class Receiver:
     receiver cannot be decided ("maybe"); `excluded` are classes that it is no instance of.
     `instances` are those that it may be an instance of, which is sure where no annotation
     had to be believed; `tried` those on whose method the call is made. `attribute` is the
-    attribute of `self` that it is. `takes_self` is 1 where the instance is the first
-    argument.
+    attribute of `self` that it is, `member` the attribute of anything. `takes_self` is 1
+    where the instance is the first argument.
     """
 
     owners: frozenset[str] | None = None
@@ -33,6 +33,7 @@ class Receiver:
     excluded: frozenset[str] = frozenset()
     is_sure: bool = False
     attribute: str = ""
+    member: str = ""
     takes_self: int = 0
 
 
@@ -91,7 +92,8 @@ class Receivers:
         attribute = attribute_of_self(expression, scope)
         if kinds is None or is_open:
             names = frozenset(c.dotted for c in excluded)
-            return Receiver(attribute=attribute, excluded=names)
+            member = expression.attr if isinstance(expression, ast.Attribute) else ""
+            return Receiver(attribute=attribute, member=member, excluded=names)
         every = list(dict.fromkeys(c for kind in kinds for c in self._instances(kind)))
         found = {c: self.methods.definitions(c, verb) for c in every if c not in excluded}
         return Receiver(
@@ -110,6 +112,7 @@ class Receivers:
         kinds, excluded, is_open = self.kinds.of(expression, scope), set[SourceClass](), False
         text = ast.dump(expression)
         for test, outcome in (atom for fact in facts for atom in atoms(*fact)):
+            test = _meant(test, scope)
             if not _asks(test, text):
                 continue
             classes = self._tested(test, scope)
@@ -124,7 +127,14 @@ class Receivers:
     def _tested(self, test: ast.expr, scope: Scope) -> list[SourceClass] | None:
         """The classes of an `isinstance`; None for another test, or for unknown classes."""
         match test:
-            case ast.Call(func=ast.Name("isinstance"), args=[_, given]):
+            case (
+                ast.Call(func=ast.Name("isinstance"), args=[_, given])
+                | ast.Compare(
+                    left=ast.Call(func=ast.Name("type")),
+                    ops=[ast.Is() | ast.Eq()],
+                    comparators=[given],
+                )
+            ):
                 parts = given.elts if isinstance(given, ast.Tuple) else [given]
                 found = [self.resolver.classes(part, scope) for part in parts]
                 if all(classes and not unsure for classes, unsure in found):
@@ -135,6 +145,15 @@ class Receivers:
         yield kind.cls
         if not kind.is_exact:
             yield from self.methods.hierarchy.below(kind.cls)
+
+
+def _meant(test: ast.expr, scope: Scope) -> ast.expr:
+    """The test that a variable stands for."""
+    if isinstance(test, ast.Name) and scope.function is not None:
+        match scope.names.get(test.id, ()):
+            case (ast.Call() | ast.Compare() as value,):
+                return value
+    return test
 
 
 def _asks(test: ast.expr, text: str) -> bool:

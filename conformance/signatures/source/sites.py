@@ -29,6 +29,9 @@ class Around:
     def sometimes(self) -> Around:
         return replace(self, is_conditional=True)
 
+    def surviving(self, survives: bool) -> Around:
+        return replace(self, survives=self.survives or survives)
+
     def hiding(self, *targets: ast.AST) -> Around:
         names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
         names |= {a.arg for t in targets for a in ast.walk(t) if isinstance(a, ast.arg)}
@@ -84,15 +87,12 @@ class Sites:
                 yield from self.of(orelse, around.sometimes())
             case ast.With() | ast.AsyncWith():
                 yield from _in_all(statement.items, around)
-                yield from self.of(statement.body, around)
+                yield from self.of(statement.body, around.surviving(_expects(statement)))
             case ast.For() | ast.AsyncFor():
                 yield from _in_all([statement.iter, statement.target], around)
                 yield from self.of([*statement.body, *statement.orelse], around.sometimes())
             case ast.Try() | ast.TryStar():
-                survives = any(
-                    "TypeError" in names_in(h.type) for h in statement.handlers if h.type
-                )
-                inside = replace(around.sometimes(), survives=around.survives or survives)
+                inside = around.sometimes().surviving(_catches(statement))
                 yield from self.of(statement.body, inside)
                 parts = [h.body for h in statement.handlers]
                 for part in (*parts, statement.orelse, statement.finalbody):
@@ -100,8 +100,11 @@ class Sites:
             case ast.Match(subject=subject, cases=cases):
                 yield from _in(subject, around)
                 for case in cases:
-                    yield from _in_all([case.guard] if case.guard else [], around.sometimes())
-                    yield from self.of(case.body, around.sometimes())
+                    inside = around.sometimes()
+                    if isinstance(case.pattern, ast.MatchClass):
+                        inside = inside.given(_is_instance(subject, case.pattern.cls), True)
+                    yield from _in_all([case.guard] if case.guard else [], inside)
+                    yield from self.of(case.body, inside)
             case _:
                 yield from _in_all(ast.iter_child_nodes(statement), around)
 
@@ -156,6 +159,38 @@ def _tells(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If):
         return _leaves(statement.body) or (bool(statement.orelse) and _leaves(statement.orelse))
     return isinstance(statement, ast.Assert)
+
+
+def _expects(statement: ast.With | ast.AsyncWith) -> bool:
+    """Whether `pytest.raises(TypeError)` or `suppress(TypeError)` is around the body."""
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and any("TypeError" in names_in(argument) for argument in item.context_expr.args)
+        for item in statement.items
+    )
+
+
+def _catches(statement: ast.Try | ast.TryStar) -> bool:
+    """Whether a `TypeError` of the body is caught: by name, or by a handler of everything
+    that calls one of the same methods."""
+    called = {last_name(n.func) for s in statement.body for n in ast.walk(s) if _is_method(n)}
+    for handler in statement.handlers:
+        caught = names_in(handler.type) if handler.type else {"Exception"}
+        if "TypeError" in caught:
+            return True
+        again = {last_name(n.func) for s in handler.body for n in ast.walk(s) if _is_method(n)}
+        if caught & {"Exception", "BaseException"} and called & again:
+            return True
+    return False
+
+
+def _is_method(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+
+
+def _is_instance(subject: ast.expr, cls: ast.expr) -> ast.expr:
+    """The test that a class pattern is."""
+    return ast.Call(func=ast.Name("isinstance", ast.Load()), args=[subject, cls], keywords=[])
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

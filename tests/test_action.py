@@ -136,6 +136,7 @@ def test_verbs_and_baseline_reach_the_scan(action: Action, work: Path) -> None:
         "class": "engine.pools.NPUPool",
         "verb": "get_cpu_copy",
         "parameter": "mamba_indices",
+        "severity": "error",
         "reason": "is repaired next week",
     }
     Path("kv.json").write_text(json.dumps({"version": 1, "findings": [entry]}))
@@ -148,6 +149,7 @@ def test_verbs_and_baseline_reach_the_scan(action: Action, work: Path) -> None:
 
 def test_stale_entry_fails_and_is_shown_on_the_baseline(action: Action, work: Path) -> None:
     entry = dict.fromkeys(("clause", "class", "verb", "parameter", "reason"), "gone")
+    entry["severity"] = "error"
     Path("kv.json").write_text(json.dumps({"version": 1, "findings": [entry]}))
     job = action(**SCAN_ONLY, baseline="kv.json")
     assert job.failed
@@ -211,6 +213,19 @@ def test_paths_are_taken_as_they_are(action: Action, work: Path) -> None:
     assert not list(work.rglob("pwned"))
     assert job.remarks[0].properties["file"] == f"{HOSTILE}/engine/pools.py"
     assert not action(**SCAN_ONLY, paths="a b/engine").failed
+
+
+def test_spaces_around_a_line_are_no_part_of_it(action: Action, work: Path, tmp_path: Path) -> None:
+    Path("test_kv.py").write_text(PASSES)
+    write_package(work / "a b", drifted=True)
+    job = action(**SCAN_ONLY, paths="   a b/engine\t \n  \n")
+    assert job.outcomes["scan"] == "failure"
+    assert job.remarks[0].properties["file"] == "a b/engine/pools.py"
+    words = {"suite": "  test_kv.py \n\t-k \n  test_pool or x", "install": "  a b \n \t\n\tc"}
+    job = action(**SUITE_ONLY, python=make_python(tmp_path), **words)
+    assert not job.failed
+    assert "1 passed" in job.log
+    assert Path("pip.txt").read_text().splitlines()[4:] == ["a b", "c"]
 
 
 @pytest.mark.parametrize("name", ["root", "paths", "verbs", "baseline", "run_scan", "run_suite"])

@@ -14,13 +14,14 @@ from scan_samples import BASE, ERROR, HOSTILE, HOSTILE_FINDING, NOTE, WARNING, f
 from conformance.scan.baseline import Baseline, BaselineError, Entry, read, read_or_empty
 from conformance.scan.checked import Checked
 from conformance.scan.files import write_whole
-from conformance.signatures.findings import ScanError
+from conformance.signatures.findings import Finding, ScanError
 
 ENTRY = {
     "clause": ERROR.clause,
     "class": ERROR.cls,
     "verb": ERROR.verb,
     "parameter": ERROR.parameter,
+    "severity": "error",
     "reason": "waits for PR 1",
 }
 
@@ -32,12 +33,16 @@ def written(folder: Path, *entries: Any, **changes: Any) -> Path:
     return path
 
 
+EASED = finding(severity="warning", callers=())
+"""What `ERROR` was before somebody called it."""
+
+
 # -- read -------------------------------------------------------------------------
 
 
 def test_read(tmp_path: Path) -> None:
     baseline = read(written(tmp_path, ENTRY))
-    assert baseline.entries == (Entry(*ERROR.key, "waits for PR 1"),)
+    assert baseline.entries == (Entry(*ERROR.key, "error", "waits for PR 1"),)
     assert baseline.reason(ERROR) == "waits for PR 1"
     assert baseline.reason(WARNING) is None
 
@@ -53,6 +58,7 @@ def test_read(tmp_path: Path) -> None:
         ({"findings": [ENTRY, None]}, r"entry 2 is null"),
         ({"findings": [{**ENTRY, "reason": " "}]}, r"entry 1 accepts .* without a reason: say why"),
         ({"findings": [{**ENTRY, "reason": 3}]}, r"entry 1: reason is a number; .* a string"),
+        ({"findings": [{**ENTRY, "severity": "note"}]}, r'severity is "note"; .* "error" or "warn'),
         ({"findings": [{**ENTRY, "line": 3}]}, r'entry 1 has "line"; it may have "clause", '),
         ({"findings": [ENTRY, {**ENTRY, "reason": "x"}]}, r"entry 2 .* as entry 1 does: delete"),
     ],
@@ -107,20 +113,47 @@ def test_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
 
 
 def test_lines_and_words_may_change() -> None:
-    baseline = Baseline(Path("b.json"), (Entry(*ERROR.key, "why"),))
+    baseline = Baseline(Path("b.json"), (Entry(*ERROR.key, "error", "why"),))
     assert baseline.reason(finding(text="said otherwise", callers=())) == "why"
     assert baseline.reason(finding(severity="warning")) == "why"
     assert not baseline.stale(scan(finding(severity="warning")))
 
 
+def test_entry_of_a_warning_does_not_accept_the_error_that_it_becomes() -> None:
+    entry = Entry(*ERROR.key, "warning", "why")
+    baseline = Baseline(BASE / "b.json", (entry,))
+    was, now = Checked(scan(EASED), baseline), Checked(scan(ERROR), baseline)
+    assert was.accepted == ((EASED, "why"),)
+    assert not was.worse
+    assert not was.failed
+    assert now.open == now.worse == (ERROR,)
+    assert now.outgrown(ERROR) == "warning"
+    assert not now.accepted
+    assert not now.stale  # it says what was accepted
+    assert now.failed
+
+
+def test_entry_of_an_error_accepts_the_warning() -> None:
+    checked = Checked(scan(EASED), Baseline(BASE / "b.json", (Entry(*ERROR.key, "error", "why"),)))
+    assert checked.accepted == ((EASED, "why"),)
+    assert not checked.worse
+
+
+def test_entry_accepts_one_of_two_findings_with_its_key() -> None:
+    entry = Entry(*ERROR.key, "warning", "why")
+    checked = Checked(scan(ERROR, EASED), Baseline(BASE / "b.json", (entry,)))
+    assert checked.open == checked.worse == (ERROR,)
+    assert checked.accepted == ((EASED, "why"),)
+
+
 def test_entry_of_a_note_is_stale() -> None:
-    baseline = Baseline(Path("b.json"), (Entry(*NOTE.key, "why"),))
+    baseline = Baseline(Path("b.json"), (Entry(*NOTE.key, "warning", "why"),))
     assert baseline.reason(NOTE) is None
     assert baseline.stale(scan(NOTE)) == baseline.entries
 
 
 def test_what_fails() -> None:
-    accepts = Baseline(BASE / "b.json", (Entry(*ERROR.key, "why"),))
+    accepts = Baseline(BASE / "b.json", (Entry(*ERROR.key, "error", "why"),))
     assert Checked(scan(ERROR)).failed
     assert not Checked(scan(WARNING, NOTE)).failed
     assert not Checked(scan(ERROR), accepts).failed
@@ -155,6 +188,26 @@ def test_rewritten_baseline_keeps_reasons_and_drops_what_is_stale(tmp_path: Path
         ERROR.key: "waits for PR 1",
         WARNING.key: "new",
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "severity", "reason"),
+    [
+        ("warning", (ERROR,), "error", "new"),
+        ("warning", (EASED, ERROR), "error", "new"),
+        ("warning", (EASED,), "warning", "waits for PR 1"),
+        ("error", (ERROR, EASED), "error", "waits for PR 1"),
+        ("error", (EASED,), "warning", "waits for PR 1"),
+    ],
+)
+def test_rewritten_baseline_has_a_new_reason_for_what_got_worse(
+    tmp_path: Path, before: str, found: tuple[Finding, ...], severity: str, reason: str
+) -> None:
+    path = written(tmp_path, {**ENTRY, "severity": before})
+    read_or_empty(path).refreshed(scan(*found), "new").write()
+    (entry,) = read(path).entries
+    assert (entry.severity, entry.reason) == (severity, reason)
+    assert not Checked(scan(*found), read(path)).failed
 
 
 def test_baseline_does_not_depend_on_the_order_of_the_scan(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -151,6 +152,26 @@ def test_baseline_life(scanner: Scanner, capsys: pytest.CaptureFixture[str]) -> 
         "mamba_indices": "at first",
         "other": "later",
     }
+
+
+def test_warning_that_became_an_error_needs_a_new_reason(
+    scanner: Scanner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["scan", *ROOT, "pkg"]
+    eased = replace(ERROR, severity="warning", callers=())
+    scanner.results = [scan(eased), scan(ERROR), scan(ERROR), scan(ERROR)]
+    assert main([*command, "--write-baseline", "b.json", "--reason", "harmless"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--baseline", "b.json"]) == 1
+    printed = capsys.readouterr().out
+    assert f"error {ERROR.clause} (got worse: accepted as a warning only)\n" in printed
+    assert printed.endswith(
+        "1 error, 0 warnings, 0 notes, 1 worse than accepted, 0 accepted, 0 stale\n"
+    )
+    assert main([*command, "--write-baseline", "b.json", "--reason", "see PR 2"]) == 0
+    (entry,) = json.loads(Path("b.json").read_text(encoding="utf-8"))["findings"]
+    assert (entry["severity"], entry["reason"]) == ("error", "see PR 2")
+    assert main([*command, "--baseline", "b.json"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ from conformance.scan.formats import FORMATS
 from conformance.scan.formats.words import count, relative
 from conformance.signatures.findings import Finding, Place
 
-ACCEPTS = Entry(*ERROR.key, "waits for PR 1 | `x`")
-STALE = Entry(KEYWORD, "pkg.Gone", "get_cpu_copy", "old", "was once")
+ACCEPTS = Entry(*ERROR.key, "error", "waits for PR 1 | `x`")
+STALE = Entry(KEYWORD, "pkg.Gone", "get_cpu_copy", "old", "warning", "was once")
 BASELINE = Baseline(BASE / "base line.json", (ACCEPTS, STALE))
 FULL = Checked(scan(*EVERYTHING, HOSTILE_FINDING), BASELINE, BASE)
 
@@ -170,7 +170,9 @@ def test_json_has_everything() -> None:
     assert document["classes"] == ["pkg.dsa.DSAPool", "pkg.mha.MHAPool"]
     assert document["signatures"] == {"pkg.b.B": {"get_cpu_copy": "(indices, mamba_indices=None)"}}
     assert (document["files"], document["parsed"]) == (4719, 31)
-    assert document["counts"] == {"error": 0, "warning": 1, "note": 1, "accepted": 1, "stale": 1}
+    assert document["counts"] == {
+        "error": 0, "warning": 1, "note": 1, "accepted": 1, "worse": 0, "stale": 1
+    }  # fmt: skip
     assert [found["severity"] for found in document["findings"]] == ["warning", "note"]
     assert document["accepted"] == [
         {
@@ -182,11 +184,14 @@ def test_json_has_everything() -> None:
             "text": ERROR.text,
             "path": "pkg/dsa.py",
             "line": 12,
-            "callers": [{"path": "pkg/scheduler.py", "line": 88}],
+            "callers": [{"path": "pkg/scheduler.py", "line": 88, "maybe": False}],
             "reason": "waits for PR 1 | `x`",
         }
     ]
-    assert document["stale"][0]["class"] == "pkg.Gone"
+    assert (document["stale"][0]["class"], document["stale"][0]["severity"]) == (
+        "pkg.Gone",
+        "warning",
+    )
 
 
 def test_json_keeps_hostile_names_as_they_are() -> None:

@@ -23,7 +23,8 @@ torch may be absent.
 
 _EPILOG = """\
 exit status: 0 no error that the baseline does not accept; 1 such errors, or
-entries of the baseline that match nothing any more; 2 bad input.
+entries of the baseline that match nothing any more; 2 bad input, or no class
+under the root.
 With --compare: 0 no new error; 1 new errors; 2 bad input.
 
 examples:
@@ -39,11 +40,13 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What was asked for. `compare` is the old and the new tree; then `trees` is empty."""
+    """What was asked for. `compare` is the old and the new tree; then `trees` is empty.
+    `demanded` are the verbs that the root must have: those that were given."""
 
     root: str
     trees: tuple[str, ...]
     verbs: tuple[str, ...]
+    demanded: tuple[str, ...]
     format: str
     output: Path | None
     baseline: Path | None
@@ -59,7 +62,8 @@ def read(words: Sequence[str]) -> Arguments:
     arguments = Arguments(
         given.root,
         (*given.trees, *words[end + 1 :]),  # argparse would take them for options again
-        _verbs(given.verbs),
+        VERBS if given.verbs is None else _verbs(given.verbs),
+        () if given.verbs is None else _verbs(given.verbs),
         given.format,
         given.output,
         given.baseline,
@@ -93,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--verbs",
-        default=",".join(VERBS),
         metavar="A,B,C",
-        help="offload, reload, then other methods to compare (default: %(default)s)",
+        help="offload, reload, then other methods to compare, all of which the root has "
+        f"(default: {','.join(VERBS)}, the last where the root has it)",
     )
     parser.add_argument(
         "--format",

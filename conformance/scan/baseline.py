@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from conformance.scan.files import write_whole
-from conformance.signatures.findings import Finding, Scan, ScanError
+from conformance.signatures.findings import SEVERITIES, Finding, Scan, ScanError, Severity
 
 VERSION = 1
 """The version of this format; it changes when a field is removed or changes its meaning."""
 
 Key = tuple[str, str, str, str]
 
-_KEYS = ("clause", "class", "verb", "parameter", "reason")
+_KEYS = ("clause", "class", "verb", "parameter", "severity", "reason")
+ACCEPTABLE: tuple[Severity, ...] = ("error", "warning")
+"""The worst first. Notes need no entry."""
+
 _FILE = f'{{"version": {VERSION}, "findings": [...]}}'
 
 
@@ -26,17 +29,26 @@ class BaselineError(ScanError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One accepted finding, by its key, and why it is accepted."""
+    """One accepted finding, by its key, how bad it may be, and why it is accepted."""
 
     clause: str
     cls: str
     verb: str
     parameter: str
+    severity: Severity
     reason: str
 
     @property
     def key(self) -> Key:
         return self.clause, self.cls, self.verb, self.parameter
+
+    def covers(self, severity: Severity) -> bool:
+        """Whether a finding of this severity is no worse than what was accepted."""
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
+
+    def values(self) -> dict[str, str]:
+        """The entry as it is in the file."""
+        return dict(zip(_KEYS, (*self.key, self.severity, self.reason), strict=True))
 
     def __str__(self) -> str:
         about = f" ({self.parameter})" if self.parameter else ""
@@ -52,9 +64,13 @@ class Baseline:
 
     def reason(self, finding: Finding) -> str | None:
         """Why `finding` is accepted; None where it is not."""
-        if finding.severity == "note":
-            return None
-        return next((e.reason for e in self.entries if e.key == finding.key), None)
+        entry = self._entry(finding)
+        return entry.reason if entry and entry.covers(finding.severity) else None
+
+    def outgrown(self, finding: Finding) -> Severity | None:
+        """As what `finding` was accepted, where it has become worse; None where it has not."""
+        entry = self._entry(finding)
+        return entry.severity if entry and not entry.covers(finding.severity) else None
 
     def stale(self, scan: Scan) -> tuple[Entry, ...]:
         """The entries that match no error and no warning."""
@@ -62,17 +78,29 @@ class Baseline:
         return tuple(entry for entry in self.entries if entry.key not in found)
 
     def refreshed(self, scan: Scan, reason: str) -> Baseline:
-        """An entry for each error and warning: those that are here as they are, the others
-        with `reason`. Stale entries are gone."""
-        reasons = {entry.key: entry.reason for entry in self.entries}
-        keys = sorted({finding.key for finding in _acceptable(scan)})
-        return Baseline(self.path, tuple(Entry(*key, reasons.get(key, reason)) for key in keys))
+        """An entry for each error and warning, as bad as it is today. It keeps its reason
+        where it is here and has not become worse, and has `reason` else. Stale entries are
+        gone."""
+        before = {entry.key: entry for entry in self.entries}
+        worst: dict[Key, Severity] = {}
+        for severity in reversed(ACCEPTABLE):
+            worst |= {finding.key: severity for finding in scan.of(severity)}
+        entries = []
+        for key, severity in sorted(worst.items()):
+            old = before.get(key)
+            kept = old.reason if old and old.covers(severity) else reason
+            entries.append(Entry(*key, severity, kept))
+        return Baseline(self.path, tuple(entries))
 
     def write(self) -> None:
         """Write the file, whole or not at all."""
-        findings = [dict(zip(_KEYS, (*e.key, e.reason), strict=True)) for e in self.entries]
-        document = {"version": VERSION, "findings": findings}
+        document = {"version": VERSION, "findings": [entry.values() for entry in self.entries]}
         write_whole(self.path, json.dumps(document, indent=2) + "\n")
+
+    def _entry(self, finding: Finding) -> Entry | None:
+        if finding.severity not in ACCEPTABLE:
+            return None
+        return next((entry for entry in self.entries if entry.key == finding.key), None)
 
 
 def read(path: Path) -> Baseline:
@@ -96,7 +124,7 @@ def read_or_empty(path: Path) -> Baseline:
 
 
 def _acceptable(scan: Scan) -> Iterator[Finding]:
-    return (finding for finding in scan.findings if finding.severity != "note")
+    return (finding for finding in scan.findings if finding.severity in ACCEPTABLE)
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,6 +168,12 @@ def _entry(name: str, values: Any) -> Entry:
     for key in _KEYS:
         if not isinstance(values[key], str):
             raise BaselineError(f"{name}: {key} is {_kind(values[key])}; it must be a string")
+    if values["severity"] not in ACCEPTABLE:
+        allowed = " or ".join(f'"{severity}"' for severity in ACCEPTABLE)
+        raise BaselineError(
+            f'{name}: severity is "{values["severity"]}"; it must be {allowed}, the worst that '
+            "is accepted"
+        )
     entry = Entry(*(values[key] for key in _KEYS))
     if not entry.reason.strip():
         raise BaselineError(f"{name} accepts {entry} without a reason: say why it is accepted")

@@ -45,9 +45,18 @@ class Checked:
         """Whether there is an error that is not accepted, or a stale entry."""
         return bool(self.of("error") or self.stale)
 
+    @property
+    def worse(self) -> tuple[Finding, ...]:
+        """The findings that were accepted as something less bad than they are."""
+        return tuple(finding for finding in self.open if self.outgrown(finding))
+
     def reason(self, finding: Finding) -> str | None:
         """Why `finding` is accepted; None where it is not."""
         return self.baseline.reason(finding) if self.baseline else None
+
+    def outgrown(self, finding: Finding) -> Severity | None:
+        """As what `finding` was accepted, where it has become worse; None where it has not."""
+        return self.baseline.outgrown(finding) if self.baseline else None
 
     def _accepted(self) -> Iterator[tuple[Finding, str]]:
         for severity in SEVERITIES:

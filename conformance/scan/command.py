@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformance.scan import baseline as baselines
 from conformance.scan.arguments import Arguments, read
+from conformance.scan.asked import refuse_empty, refuse_unknown_verbs
 from conformance.scan.baseline import Baseline
 from conformance.scan.checked import Checked
 from conformance.scan.compare import compare
@@ -37,10 +38,13 @@ def main(words: Sequence[str]) -> int:
 def _scan(arguments: Arguments) -> int:
     before = _baseline(arguments)
     scan = _scanned(arguments, arguments.trees)
+    refuse_unknown_verbs(arguments, [scan], arguments.trees)
     after = before
     if before and arguments.write_baseline:
         after = before.refreshed(scan, arguments.reason or "")
     checked = Checked(scan, after, Path.cwd())
+    if not checked.of("error"):  # which say more
+        refuse_empty([scan], arguments.trees)
     text = FORMATS[arguments.format](checked)
     if arguments.output:
         write_whole(arguments.output, text)
@@ -52,6 +56,8 @@ def _scan(arguments: Arguments) -> int:
 
 def _compare(arguments: Arguments, old: str, new: str) -> int:
     before, after = _scanned(arguments, [old]), _scanned(arguments, [new])
+    refuse_unknown_verbs(arguments, [before, after], [new])
+    refuse_empty([before, after], [old, new])
     comparison = compare(before, after, Path.cwd())
     text = COMPARISON_FORMATS[arguments.format](comparison)
     if arguments.output:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conformance.scan.compare import Change, Comparison, NewKeyword, tally
-from conformance.scan.formats.words import count, scanned, visible
+from conformance.scan.formats.words import article, count, scanned, visible
 from conformance.signatures.findings import SEVERITIES
 
 
@@ -51,7 +51,7 @@ def remark(change: Change, *, fixed: bool) -> str:
     """What a finding was, or has become, where it is in both versions."""
     if change.other is None:
         return ""
-    return f"{'now' if fixed else 'was'} {_article(change.other)}"
+    return f"{'now' if fixed else 'was'} {article(change.other)}"
 
 
 def sections(comparison: Comparison) -> Iterable[tuple[str, tuple[Change, ...], bool]]:
@@ -62,7 +62,3 @@ def sections(comparison: Comparison) -> Iterable[tuple[str, tuple[Change, ...], 
     ):
         if changes:
             yield title, changes, fixed
-
-
-def _article(severity: str) -> str:
-    return f"an {severity}" if severity == "error" else f"a {severity}"

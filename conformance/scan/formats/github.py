@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.scan.checked import Checked
-from conformance.scan.formats.words import how, one_line, relative, stale, subject, summary, where
+from conformance.scan.formats.words import (
+    callers,
+    got_worse,
+    one_line,
+    relative,
+    stale,
+    subject,
+    summary,
+    where,
+)
 from conformance.signatures.findings import Finding, Severity
 
 _COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -18,8 +27,9 @@ def render(checked: Checked) -> str:
 
 
 def _finding(checked: Checked, finding: Finding) -> str:
-    callers = [f"{how(finding)} {where(caller, checked.base)}" for caller in finding.callers]
-    message = "\n".join([f"{subject(finding)}: {one_line(finding.text)}", *callers])
+    told = [f"{subject(finding)}: {one_line(finding.text)}", got_worse(checked, finding)]
+    told += [f"{does} at {where(place, checked.base)}" for does, place in callers(finding)]
+    message = "\n".join(filter(None, told))
     path, _ = relative(finding.place.path, checked.base)
     return command(
         _COMMANDS[finding.severity],

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance import __version__
 from conformance.scan.checked import Checked
-from conformance.scan.formats.words import relative
+from conformance.scan.formats.words import callers, relative
 from conformance.signatures.findings import SEVERITIES, Finding, Place, Scan
 
 VERSION = 1
@@ -16,28 +16,25 @@ VERSION = 1
 
 
 def render(checked: Checked) -> str:
-    """`findings` are those that are not accepted, errors first; `accepted` have a `reason`."""
+    """`findings` are those that are not accepted, errors first; `accepted_as` is the severity
+    that the baseline accepts where one got worse. `accepted` have a `reason`."""
     base = checked.base
     counts: dict[str, int] = {severity: len(checked.of(severity)) for severity in SEVERITIES}
+    counts |= {"accepted": len(checked.accepted), "worse": len(checked.worse)}
+    counts |= {"stale": len(checked.stale)}
     document: dict[str, Any] = {
         **head(),
         **scan_object(checked.scan),
-        "counts": {**counts, "accepted": len(checked.accepted), "stale": len(checked.stale)},
-        "findings": [finding_object(finding, base) for finding in checked.open],
+        "counts": counts,
+        "findings": [
+            {**finding_object(finding, base), "accepted_as": checked.outgrown(finding)}
+            for finding in checked.open
+        ],
         "accepted": [
             {**finding_object(finding, base), "reason": reason}
             for finding, reason in checked.accepted
         ],
-        "stale": [
-            {
-                "clause": entry.clause,
-                "class": entry.cls,
-                "verb": entry.verb,
-                "parameter": entry.parameter,
-                "reason": entry.reason,
-            }
-            for entry in checked.stale
-        ],
+        "stale": [entry.values() for entry in checked.stale],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -72,7 +69,10 @@ def finding_object(finding: Finding, base: Path | None) -> dict[str, Any]:
         "parameter": finding.parameter,
         "text": finding.text,
         **_place(finding.place, base),
-        "callers": [_place(caller, base) for caller in finding.callers],
+        "callers": [
+            {**_place(place, base), "maybe": place in finding.maybe}
+            for _, place in callers(finding)
+        ],
     }
 
 

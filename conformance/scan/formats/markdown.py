@@ -9,8 +9,9 @@ from conformance.scan.baseline import Entry
 from conformance.scan.checked import Checked
 from conformance.scan.formats.markup import code, details, table, text
 from conformance.scan.formats.words import (
+    callers,
     count,
-    how,
+    got_worse,
     relative,
     scanned,
     stale,
@@ -29,11 +30,11 @@ def render(checked: Checked) -> str:
     base = checked.base
     serious = [*checked.of("error"), *checked.of("warning")]
     blocks = [[f"## Signature scan: {totals(checked)}"], [text(f"{scanned(checked.scan)}.")]]
-    blocks.append(findings(serious, base) if serious else ["No errors and no warnings."])
+    blocks.append(_findings(checked, serious) if serious else ["No errors and no warnings."])
     if checked.baseline and checked.stale:
         blocks.append(_stale(relative(checked.baseline.path, base)[0], checked.stale))
     if notes := checked.of("note"):
-        blocks.append(details(count(len(notes), "note"), findings(notes, base)))
+        blocks.append(details(count(len(notes), "note"), _findings(checked, notes)))
     if checked.accepted:
         rows = [[*row(finding, base), text(reason)] for finding, reason in checked.accepted]
         content = table((*HEAD, "reason"), rows)
@@ -41,25 +42,27 @@ def render(checked: Checked) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def findings(found: Iterable[Finding], base: Path | None) -> list[str]:
-    """A table of findings."""
-    return table(HEAD, [row(finding, base) for finding in found])
+def _findings(checked: Checked, found: Iterable[Finding]) -> list[str]:
+    rows = [row(finding, checked.base, got_worse(checked, finding)) for finding in found]
+    return table(HEAD, rows)
 
 
-def row(finding: Finding, base: Path | None) -> list[str]:
-    """The cells of one finding."""
+def row(finding: Finding, base: Path | None, remark: str = "") -> list[str]:
+    """The cells of one finding; `remark` follows the sentence."""
+    told = [text(finding.text), *([remark] if remark else []), *_callers(finding, base)]
     return [
         finding.severity,
         code(finding.clause),
         code(subject(finding)),
-        "<br>".join([text(finding.text), *_callers(finding, base)]),
+        "<br>".join(told),
         code(where(finding.place, base)),
     ]
 
 
 def _callers(finding: Finding, base: Path | None) -> list[str]:
-    shown = [f"{how(finding)} {code(where(at, base))}" for at in finding.callers[:CALLERS]]
-    more = len(finding.callers) - CALLERS
+    every = callers(finding)
+    shown = [f"{does} at {code(where(place, base))}" for does, place in every[:CALLERS]]
+    more = len(every) - CALLERS
     return [*shown, f"and {more} more"] if more > 0 else shown
 
 

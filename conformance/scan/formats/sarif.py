@@ -13,8 +13,9 @@ from conformance import __version__
 from conformance.contract import CLAUSES
 from conformance.scan.checked import Checked
 from conformance.scan.formats.words import (
+    callers,
     default_level,
-    how,
+    got_worse,
     one_line,
     relative,
     stale,
@@ -67,11 +68,12 @@ def _rule(id: str) -> dict[str, Any]:
 
 def _result(checked: Checked, finding: Finding, rule: int) -> dict[str, Any]:
     base = checked.base
+    told = [f"{subject(finding)}: {one_line(finding.text)}", got_worse(checked, finding)]
     result: dict[str, Any] = {
         "ruleId": finding.clause,
         "ruleIndex": rule,
         "level": finding.severity,
-        "message": {"text": f"{subject(finding)}: {one_line(finding.text)}"},
+        "message": {"text": "; ".join(filter(None, told))},
         "locations": [{"physicalLocation": _physical(finding.place, base)}],
         "partialFingerprints": {"findingKey/v1": _fingerprint(finding)},
     }
@@ -79,10 +81,10 @@ def _result(checked: Checked, finding: Finding, rule: int) -> dict[str, Any]:
         result["relatedLocations"] = [
             {
                 "id": number,
-                "physicalLocation": _physical(caller, base),
-                "message": {"text": f"{how(finding).removesuffix(' at')} here"},
+                "physicalLocation": _physical(place, base),
+                "message": {"text": f"{does} here"},
             }
-            for number, caller in enumerate(finding.callers, start=1)
+            for number, (does, place) in enumerate(callers(finding), start=1)
         ]
     if checked.baseline:  # where one result has suppressions, all must say that they have none
         result["suppressions"] = _suppressions(checked.reason(finding))

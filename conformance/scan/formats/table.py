@@ -8,7 +8,8 @@ from textwrap import wrap
 
 from conformance.scan.checked import Checked
 from conformance.scan.formats.words import (
-    how,
+    callers,
+    got_worse,
     one_line,
     relative,
     stale,
@@ -29,10 +30,15 @@ def render(checked: Checked) -> str:
     counts them."""
     told = [finding for finding in checked.open if finding.severity != "note"]
     notes = [_note(finding, checked.base) for finding in checked.of("note")]
-    blocks = ["\n".join(lines(finding, checked.base)) for finding in told]
+    blocks = ["\n".join(_told(checked, finding)) for finding in told]
     blocks += ["\n".join(notes)] if notes else []
     blocks += _stale(checked)
     return "\n\n".join([*blocks, summary(checked)]) + "\n"
+
+
+def _told(checked: Checked, finding: Finding) -> Iterator[str]:
+    worse = got_worse(checked, finding)
+    return lines(finding, checked.base, f" ({worse})" if worse else "")
 
 
 def lines(finding: Finding, base: Path | None, remark: str = "") -> Iterator[str]:
@@ -41,8 +47,8 @@ def lines(finding: Finding, base: Path | None, remark: str = "") -> Iterator[str
     yield f"{where(finding.place, base)}: {finding.severity} {clause}{remark}"
     yield f"  {subject(finding)}"
     yield from wrapped(one_line(finding.text))
-    for caller in finding.callers[:CALLERS]:
-        yield f"    {how(finding)} {where(caller, base)}"
+    for does, caller in callers(finding)[:CALLERS]:
+        yield f"    {does} at {where(caller, base)}"
     if len(finding.callers) > CALLERS:
         yield f"    and {len(finding.callers) - CALLERS} more"
 

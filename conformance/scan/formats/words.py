@@ -20,6 +20,8 @@ def totals(checked: Checked) -> str:
     """`2 errors, 3 warnings, 5 notes`, and what the baseline accepts."""
     words = [count(len(checked.of(severity)), severity) for severity in SEVERITIES]
     if checked.baseline:
+        worse = len(checked.worse)
+        words += [f"{worse} worse than accepted"] if worse else []
         words += [f"{len(checked.accepted)} accepted", f"{len(checked.stale)} stale"]
     return ", ".join(words)
 
@@ -55,9 +57,24 @@ def subject(finding: Finding | Entry) -> str:
     return visible(".".join(filter(None, (finding.cls, finding.verb))))
 
 
-def how(finding: Finding) -> str:
-    """What the callers do: they pass the parameter, or call the verb."""
-    return "passed at" if finding.parameter else "called at"
+def callers(finding: Finding) -> list[tuple[str, Place]]:
+    """`passed` or `called`, `perhaps` before it where source does not decide the receiver,
+    and where; those that are sure first."""
+    does = "passed" if finding.parameter else "called"
+    sure = [(does, place) for place in finding.callers if place not in finding.maybe]
+    perhaps = [(f"perhaps {does}", place) for place in finding.callers if place in finding.maybe]
+    return sure + perhaps
+
+
+def got_worse(checked: Checked, finding: Finding) -> str:
+    """That the baseline accepts less than this; "" where it does not."""
+    before = checked.outgrown(finding)
+    return f"got worse: accepted as {article(before)} only" if before else ""
+
+
+def article(severity: Severity) -> str:
+    """`an error`, `a warning`."""
+    return f"an {severity}" if severity == "error" else f"a {severity}"
 
 
 def stale(entry: Entry) -> str:

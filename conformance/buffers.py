@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any, Literal
@@ -30,7 +30,8 @@ class Buffer:
     pool. Cells are what ids address: a cell is a row, unless `columns` (int64
     `[page_size, width]`) says which bytes of a page row belong to the token in each slot.
     `locate` turns token ids `[n]` into cells `[n]`, -1 where there is none for the token;
-    without it the ids are the cells.
+    without it the ids are the cells. `queue` takes what writes to the rows, where that must
+    be in order with what a device has queued.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Buffer:
     first_layer: int = 0
     columns: Tensor | None = None
     locate: Locate | None = None
+    queue: Callable[[Callable[[], object], Sequence[Tensor]], None] | None = None
 
     @property
     def addressed_by(self) -> Unit:
@@ -79,13 +81,22 @@ class Buffer:
     def scatter(self, ids: Tensor, payload: Tensor) -> None:
         """Write `payload`, uint8 `[layers, n, width]`, into cells `ids` `[n]`."""
         at = self.at(ids)
-        for rows, layer in zip(self.rows, payload.unbind(), strict=True):
-            rows[at] = layer
+
+        def write() -> None:
+            for rows, layer in zip(self.rows, payload.unbind(), strict=True):
+                rows[at] = layer
+
+        write() if self.queue is None else self.queue(write, self.rows)
 
     def fill(self, image: Tensor) -> None:
         """Write `image`, uint8 `[layers, n_rows, row_bytes]`, into every row."""
-        for rows, layer in zip(self.rows, image.unbind(), strict=True):
-            rows.copy_(layer)
+        whole = image if self.queue is None else image.clone()
+
+        def write() -> None:
+            for rows, layer in zip(self.rows, whole.unbind(), strict=True):
+                rows.copy_(layer)
+
+        write() if self.queue is None else self.queue(write, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from hypothesis import settings
+
 from conformance.allocator import Allocator
 from conformance.blame import explain
 from conformance.contract import Clause, Level, applies, find_clause
@@ -17,6 +19,7 @@ from conformance.probe import Watch
 from conformance.programs import Program, parse_program
 from conformance.runner import run
 from conformance.scenarios import Scenario, StateUse, programs
+from conformance.timing import is_simulated
 from conformance.troubles import OnTrouble, Tally, Trouble
 from conformance.violation import Finding, split_replay
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
     from conformance.journal.running import Journal
 
+
+SIMULATED_SHARE = 0.4
+"""The share of Hypothesis's examples that is run on a simulated device."""
 
 Strategy = tuple[str, str, StateUse]
 """What is checked, and the scenario from which its programs are drawn."""
@@ -48,6 +54,7 @@ class Case:
     tally: Tally = field(default_factory=Tally)
     journal: Journal | None = field(default=None, init=False, repr=False)
     _strategy: Strategy | None = None
+    _has_failed: bool = False
     _programs: SearchStrategy[tuple[Geometry, Program]] | None = None
 
     @property
@@ -85,7 +92,16 @@ class Case:
             return
         if self._programs is None:
             self._programs = programs(self.pool, self.device, scenario, state, self.allocator)
-        self.run(*data.draw(self._programs))
+        drawn = data.draw(self._programs)
+        if not self._has_enough():
+            self.run(*drawn)
+
+    def _has_enough(self) -> bool:
+        """A simulated device is slow, and every program has a schedule of its own there: a
+        part of the profile's examples does."""
+        if self._has_failed or not is_simulated(self.device):
+            return False
+        return self.tally.programs >= settings().max_examples * SIMULATED_SHARE
 
     def complete(self) -> None:
         """The check has passed: others need not run its programs again."""
@@ -110,6 +126,7 @@ class Case:
         watch = Watch(self.clause.id, self.name, self.pool, geometry, program)
 
         def on_trouble(trouble: Trouble) -> None:
+            self._has_failed = True  # what shrinks must be run every time
             watch.after(trouble)
             self._judge(geometry, program, trouble)
 

@@ -67,13 +67,30 @@ def declared(config: pytest.Config) -> Declared:
 def _check_device(config: pytest.Config) -> None:
     import torch
 
+    from conformance.timing import is_simulated
+
     name = config.getoption("--kv-device")
+    if is_simulated(name):
+        _simulate(name)
+        return
     try:
         device = torch.device(name)
     except RuntimeError:
         raise pytest.UsageError(f"--kv-device={name}: not a torch device") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise pytest.UsageError(f"--kv-device={name}: torch sees no CUDA device")
+
+
+def _simulate(name: str) -> None:
+    from conformance.simdevice.errors import SimUnavailable
+    from conformance.timing import prepare
+
+    if name != "sim":
+        raise pytest.UsageError(f"--kv-device={name}: there is one simulated device, sim")
+    try:
+        prepare()
+    except SimUnavailable as error:
+        raise pytest.UsageError(f"--kv-device={name}: {error}") from None
 
 
 def _check_isolation(config: pytest.Config, entries: Sequence[Pool | Allocator]) -> None:
@@ -162,7 +179,8 @@ def make_case(
 
 def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
     """Why `clause` is not checked of `entry` in this session; "" where it is."""
-    missing = clause.needs - _offers(declared(config), entry)
+    offers = _offers(declared(config), entry) | _offered_by(config.getoption("--kv-device"))
+    missing = clause.needs - offers
     if missing:
         return f"{clause.id} needs what {entry.name!r} has not: {', '.join(sorted(missing))}"
     return why_not_judged(config, entry, clause)
@@ -188,6 +206,12 @@ def _offers(found: Declared, entry: Pool | Allocator) -> frozenset[str]:
         return entry.offers
     with_companions = entry.name in found.with_companions
     return entry.offers | ({"companions"} if with_companions else set())
+
+
+def _offered_by(device: str) -> frozenset[str]:
+    from conformance.timing import is_simulated
+
+    return frozenset({"simulated"}) if is_simulated(device) else frozenset()
 
 
 def params_of(config: pytest.Config, clause: Clause) -> list[Any]:

@@ -48,6 +48,9 @@ def diagnose(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble)
     """The id of the clause that `trouble`, met in `program`, breaks."""
     if trouble.kind == "clause":
         return trouble.clause
+    in_time = replace(geometry, schedule="eager")
+    if geometry.schedule and not _shows(trouble, pool, in_time, program):
+        return "timing_changes_nothing"
 
     def fails(trip: _Trip) -> bool:
         geometry, write, offload, reload = trip

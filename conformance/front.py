@@ -302,7 +302,7 @@ class Front:
     def _check_translation(self, clause: str, number: int, ids: Tensor) -> None:
         buffer = self.run.model.actual[number]
         assert buffer.locate is not None
-        rows = self.adapter.translate(self.made, ids)
+        rows = self.adapter.translate(self.made, ids.to(self.run.geometry.device)).to(ids.device)
         wrong = (rows != buffer.locate(ids)).nonzero().flatten().tolist()
         if wrong:
             at = wrong[0]

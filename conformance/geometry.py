@@ -120,8 +120,11 @@ _STATE: dict[str, Any] = {"state_layers": 4, "conv_shape": (13, 3), "temporal_sh
 
 
 @lru_cache(maxsize=256)
-def _geometries(key: tuple[Any, ...], kind: Kind, attention: Kind) -> tuple[Geometry, ...]:
-    return tuple(_products(dict(key), kind, attention))
+def _geometries(
+    key: tuple[Any, ...], kind: Kind, attention: Kind, device: str
+) -> tuple[Geometry, ...]:
+    found = _products(dict(key), kind, attention)
+    return tuple(dataclasses.replace(geometry, device=device) for geometry in found)
 
 
 def geometries(pool: Pool, device: str = "cpu") -> tuple[Geometry, ...]:
@@ -130,13 +133,13 @@ def geometries(pool: Pool, device: str = "cpu") -> tuple[Geometry, ...]:
     `ValueError` where the pool's constraints leave none with distinct sizes.
     """
     key = tuple(sorted(pool.constraints.items()))
-    found = _geometries(key, pool.kind, pool.attention)
+    found = _geometries(key, pool.kind, pool.attention, device)
     if not found:
         raise ValueError(
             f"Pool {pool.name!r}: its constraints {dict(key)} leave no geometry in which "
             "rows, pages and state rows can be told from every other size"
         )
-    return tuple(dataclasses.replace(g, device=device) for g in found) if device != "cpu" else found
+    return found
 
 
 def _products(constraints: dict[str, Any], kind: Kind, attention: Kind) -> Iterator[Geometry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Literal
@@ -143,6 +143,7 @@ class Model:
     paged: bool
     expected: list[Image] = field(default_factory=list)
     shards: list[list[int]] = field(default_factory=list)
+    settle: Callable[[], None] = lambda: None
     units: Units = "tokens"
     log: list[Written | None] = field(default_factory=list)
 
@@ -267,6 +268,7 @@ class Model:
     def first_difference(self, cells: Cells | None = None) -> Difference | None:
         """The first cell that is wrong: payload before companions before state, and cells
         inside the index set before those outside."""
+        self.settle()
         for number, image in enumerate(self.expected):
             for is_, must in zip(image.buffer.rows, image.layers, strict=True):
                 if not torch.equal(is_, must):

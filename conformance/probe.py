@@ -14,6 +14,7 @@ from conformance.geometry import Geometry
 from conformance.journal.records import DEVICE_LOST, Failure
 from conformance.pool import Pool
 from conformance.programs import Program
+from conformance.timing import is_simulated
 from conformance.troubles import Trouble, told
 from conformance.violation import Finding, Violation
 
@@ -33,7 +34,8 @@ class DeviceLost(BaseException):
 
 
 class Watch:
-    """Looks at the device when a program of `name` under `clause` meets trouble.
+    """Looks at the device when a program of `name` under `clause` meets trouble. A simulated
+    device is new in every program, and never lost.
 
     As a context, it looks at the device after any other error too. It does not build a pool
     then: where the pool's constructor is what raised, that is no fault of the device.
@@ -51,7 +53,7 @@ class Watch:
         The pool was built a moment ago: that another one cannot be shows that what failed
         is not this call, but the device (also one that torch knows nothing of).
         """
-        if trouble.kind in ("raised", "clause"):
+        if trouble.kind in ("raised", "clause") and not is_simulated(self._geometry.device):
             answer = _tensor(self._geometry.device) or _new_pool(self._pool, self._geometry)
             self._stop_if(answer, trouble.step, trouble.what)
 
@@ -64,7 +66,8 @@ class Watch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, Violation):
+        is_lasting = not is_simulated(self._geometry.device)
+        if is_lasting and isinstance(error, Exception) and not isinstance(error, Violation):
             self._stop_if(_tensor(self._geometry.device), None, f"raised {told(error)}")
 
     def _stop_if(self, answer: str, step: int | None, what: str) -> None:

@@ -14,6 +14,7 @@ from conformance.adapters import Adapter
 from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
 from conformance.allocator import Allocator
 from conformance.buffers import Inventory, take_inventory
+from conformance.calls import Verb, ids_of, outcome
 from conformance.copies import LiveCopy
 from conformance.front import Front
 from conformance.geometry import Geometry
@@ -44,13 +45,8 @@ from conformance.programs import (
 )
 from conformance.refusals import REFUSALS, why_illegal
 from conformance.step_text import Rows
+from conformance.timing import Timing, timing_of
 from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble, told
-
-_DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
-
-Verb = Callable[[Tensor, Tensor | None], Any]
-"""A verb with everything given but two tensors of ids: of tokens and state, or of targets
-and sources."""
 
 
 def adapter_of(pool: Pool) -> Adapter:
@@ -83,12 +79,27 @@ def run(
     Each trouble goes to `on_trouble`, which decides whether to go on. `announce` hears of
     each step before it is run.
     """
-    made, inventory = build(pool, geometry)
-    model = Model(inventory.buffers, geometry.page_size, pool.ids == "page")
-    run = Run(pool, geometry, program, on_trouble, announce, made, model, inventory.storages)
+    run = new_run(pool, geometry, program, on_trouble, announce)
     if allocator is not None:
         run.front = Front.before(allocator, run)
     return run.run()
+
+
+def new_run(
+    pool: Pool,
+    geometry: Geometry,
+    program: Program,
+    on_trouble: OnTrouble,
+    announce: Announce = unheard,
+) -> Run:
+    """A new pool beside its model, before the first step."""
+    timing = timing_of(geometry.device, geometry.schedule)
+    made, found = build(pool, geometry)
+    inventory, paged = timing.inventory(found), pool.ids == "page"
+    model = Model(inventory.buffers, geometry.page_size, paged, settle=timing.settle)
+    return Run(
+        pool, geometry, program, on_trouble, announce, made, model, inventory.storages, timing
+    )
 
 
 @dataclass(slots=True)
@@ -106,6 +117,7 @@ class Run:
     made: Any
     model: Model
     owned: frozenset[int]
+    timing: Timing
     front: Front | None = None
     step: int = 0
     tally: Tally = field(default_factory=lambda: Tally(programs=1))
@@ -139,15 +151,15 @@ class Run:
                 self.placed[request] = rows
             case Offload():
                 rows = self.placed[step.request][step.start : step.stop]
-                self.offload(step.copy, rows, step.state, self._offload_call, step.form)
+                self.offload(step.copy, rows, step.state, self.offload_call, step.form)
             case Reload():
-                call = self._reload_call(self.copies[step.copy].host)
+                call = self.reload_call(self.copies[step.copy].host)
                 self.reload(step.copy, step.rows, step.state, call, step.form)
             case Retract(request, copy):
                 rows, state = self.placed.pop(request), self.states.pop(request)
-                self.offload(copy, rows, state, self._offload_call)
+                self.offload(copy, rows, state, self.offload_call)
             case Resume(request, copy, rows, state) if rows is not None:
-                self.reload(copy, rows, state, self._reload_call(self.copies[copy].host))
+                self.reload(copy, rows, state, self.reload_call(self.copies[copy].host))
                 self.placed[request], self.states[request] = rows, state
             case Free(requests, start):
                 for request in requests:
@@ -216,19 +228,23 @@ class Run:
         self.tally.reloads += 1
         self.tally.rows += len(rows)
 
-    def _offload_call(self, ids: Tensor, state: Tensor | None) -> Any:
+    def offload_call(self, ids: Tensor, state: Tensor | None) -> Any:
         return adapter_of(self.pool).offload(self.made, ids, state)
 
-    def _reload_call(self, host: Any) -> Verb:
+    def reload_call(self, host: Any) -> Verb:
         return lambda ids, state: adapter_of(self.pool).reload(self.made, host, ids, state)
 
     def _call(self, form: Form, rows: Rows, state: int | None, verb: Verb) -> Any:
         ids, state_ids = self.ids(form, rows), self._state_ids(form, state)
         passed = [(t, t.clone()) for t in (ids, state_ids) if t is not None]
         result, error = outcome(verb, ids, state_ids)
+        late = self.timing.look(result, self.made) if error is None else []
+        error = error or self.unsettled()
         if error is not None:
             self._raised(error)
             raise StopProgram
+        for clause, what in late:
+            self.broken(clause, what)
         for tensor, before in passed:
             if not torch.equal(tensor, before):
                 self.broken(
@@ -238,10 +254,7 @@ class Run:
         return result
 
     def ids(self, form: Form, rows: Sequence[int]) -> Tensor:
-        device = "cpu" if form.on_host else self.geometry.device
-        values = [v for row in rows for v in (row, -1)] if form.strided else rows
-        ids = torch.tensor(values, dtype=_DTYPES[form.dtype], device=device)
-        return ids[::2] if form.strided else ids
+        return ids_of(form, rows, self.timing.ids_on(self.geometry.device))
 
     def _state_ids(self, form: Form, state: int | None) -> Tensor | None:
         if state is None:
@@ -319,9 +332,9 @@ class Run:
     def _illegal(self, call: Offload | Reload | Move) -> tuple[Rows, int | None, Verb, Form]:
         if isinstance(call, Offload):
             rows = self.placed[call.request][call.start : call.stop]
-            return rows, call.state, self._offload_call, call.form
+            return rows, call.state, self.offload_call, call.form
         if isinstance(call, Reload):
-            return call.rows, call.state, self._reload_call(self.copies[call.copy].host), call.form
+            return call.rows, call.state, self.reload_call(self.copies[call.copy].host), call.form
         targets, sources = self._moved(call)
         return targets + sources, None, self._move_call, PLAIN
 
@@ -355,6 +368,10 @@ class Run:
                 self.on_trouble(Trouble(self.step, "outside", what, clause))
             self.model.adopt(found.buffer)
 
+    def unsettled(self) -> Exception | None:
+        """The error of an operation that was still queued."""
+        return outcome(lambda *_: self.timing.settle(), self.ids(PLAIN, ()), None)[1]
+
     def _check_copies(self) -> None:
         for copy in self.copies.values():
             if not copy.checked:
@@ -379,13 +396,3 @@ class Run:
 
     def broken(self, clause: str, what: str) -> None:
         self.on_trouble(Trouble(self.step, "clause", what, clause))
-
-
-def outcome(verb: Verb, first: Tensor, second: Tensor | None) -> tuple[Any, Exception | None]:
-    """What the verb returns, or the error that it raises."""
-    # What is raised later must not carry this error as its context: Hypothesis would take
-    # the same failure, met at another place in the engine, for a different one.
-    try:
-        return verb(first, second), None
-    except Exception as error:
-        return None, error

@@ -19,6 +19,7 @@ import drifted
 import pytest
 from broken_allocators import ALLOCATORS
 from broken_pools import CLASSES, POOLS, family
+from broken_timing import TIMING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ from conformance.signatures.family import ClassCase, class_cases
 from conformance.signatures.live import member_of
 from conformance.signatures.rules import RULES
 from conformance.suite.checks import quiet
+from conformance.timing import prepare
 from conformance.violation import Violation
 from reference_pools import KVPool
 from reference_pools.broken import faults
@@ -43,13 +45,18 @@ PINNED = quiet(settings(derandomize=True, database=None))
 
 def broken(clause: str) -> Pool | Allocator:
     """What fails this clause and no other, made up or out of the catalogue."""
-    return POOLS.get(clause) or ALLOCATORS.get(clause) or FAULTS[clause]
+    made_up = POOLS.get(clause) or ALLOCATORS.get(clause) or TIMING.get(clause)
+    return made_up or FAULTS[clause]
 
 
 def case_of(entry: Pool | Allocator, clause: str) -> Case:
     allocator = entry if isinstance(entry, Allocator) else None
     pool = entry.pool if isinstance(entry, Allocator) else entry
-    return Case(pool, CLAUSES[clause], "cpu", entry.level or "strict", 1, allocator=allocator)
+    device = "cpu"
+    if "simulated" in CLAUSES[clause].needs:
+        prepare()
+        device = "sim"
+    return Case(pool, CLAUSES[clause], device, entry.level or "strict", 1, allocator=allocator)
 
 
 def program_message(clause: str) -> str:

@@ -20,6 +20,7 @@ from conformance.contract import (
     find_clause,
     pools,
     signatures,
+    timing,
 )
 from conformance.pool import CAPABILITIES, KINDS
 
@@ -30,6 +31,7 @@ VERB_OF: dict[Subject, Need] = {
     "orderings": "offload",
     "state": "offload",
     "errors": "offload",
+    "timing": "offload",
     "move": "move",
 }
 HYBRID = Pool("hybrid", object, kind="hybrid")
@@ -39,7 +41,12 @@ def offers_of_pools() -> list[frozenset[str]]:
     """What each kind of pool offers, lacking nothing or one thing, with companions and without."""
     lacking = [[], *([capability] for capability in CAPABILITIES)]
     made = [Pool("p", object, kind=kind, lacks=lacks) for kind in KINDS for lacks in lacking]
-    return [pool.offers | more for pool in made for more in (set(), {"companions"})]
+    return [
+        pool.offers | more | device
+        for pool in made
+        for more in (set(), {"companions"})
+        for device in (set(), {"simulated"})
+    ]
 
 
 def offers_of_allocators() -> list[frozenset[str]]:
@@ -57,7 +64,7 @@ def offers_to(clause: Clause) -> list[frozenset[str]]:
 
 
 def test_no_two_clauses_share_a_name() -> None:
-    every = (*pools.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)
+    every = (*pools.CLAUSES, *timing.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)
     assert [clause.id for clause in every] == list(CLAUSES)
     assert len(every) == len(CLAUSES)
 
@@ -69,7 +76,8 @@ def test_no_two_clauses_say_the_same() -> None:
 def test_each_part_of_the_contract_has_its_own_subjects() -> None:
     assert {clause.subject for clause in allocators.CLAUSES} == {"allocators"}
     assert {clause.subject for clause in signatures.CLAUSES} == {"signatures"}
-    others = set(get_args(Subject)) - {"allocators", "signatures"}
+    assert {clause.subject for clause in timing.CLAUSES} == {"timing"}
+    others = set(get_args(Subject)) - {"allocators", "signatures", "timing"}
     assert {clause.subject for clause in pools.CLAUSES} == others
 
 

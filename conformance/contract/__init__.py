@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection
 from types import MappingProxyType
 
-from conformance.contract import allocators, pools, signatures
+from conformance.contract import allocators, pools, signatures, timing
 from conformance.contract.clause import Clause, Level, Need, Subject
 
 __all__ = [
@@ -28,7 +28,7 @@ VERSION = 1
 LEVELS: tuple[Level, ...] = ("required", "strict")
 
 CLAUSES: MappingProxyType[str, Clause] = MappingProxyType(
-    {c.id: c for c in (*pools.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)}
+    {c.id: c for c in (*pools.CLAUSES, *timing.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)}
 )
 
 

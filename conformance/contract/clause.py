@@ -8,7 +8,15 @@ from typing import Literal
 Level = Literal["required", "strict"]
 
 Subject = Literal[
-    "reload", "orderings", "move", "state", "errors", "allocators", "declarations", "signatures"
+    "reload",
+    "orderings",
+    "move",
+    "state",
+    "errors",
+    "timing",
+    "allocators",
+    "declarations",
+    "signatures",
 ]
 
 Need = Literal[
@@ -27,6 +35,7 @@ Need = Literal[
     "zeroing",
     "lacks",
     "source",
+    "simulated",
 ]
 
 
@@ -37,7 +46,8 @@ class Clause:
     `needs` says to which pools or allocators it applies: `paged` (ids run through pages in
     order), `companions`, `state` or `stateless`, `offload`, `move` and the other verbs where
     they are not in `lacks`, `window` and `virtual` (kinds of allocators), `lacks` (something
-    is lacking), `source` (a family that is read from source). The attribute `source` is where
+    is lacking), `source` (a family that is read from source), `simulated` (a device whose
+    operations finish as late as they may). The attribute `source` is where
     the rule comes from: public faults, a paper, a PR.
     """
 
@@ -56,6 +66,7 @@ def clause(id: str, subject: Subject, sentence: str, source: str, *needs: Need) 
         "orderings": "offload",
         "state": "offload",
         "errors": "offload",
+        "timing": "offload",
         "move": "move",
     }
     needs = (*needs, every[subject]) if subject in every else needs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from conformance.allocator import Allocator
@@ -34,6 +36,7 @@ from conformance.scenarios.round_trips import (
     two_copies,
 )
 from conformance.scenarios.script import Scenario, Script, StateUse
+from conformance.timing import is_simulated
 
 __all__ = [
     "ALL",
@@ -112,6 +115,16 @@ def write_program(
 
 
 def draw_geometry(draw: Draw, pool: Pool, device: str) -> Geometry:
-    """One of the pool's geometries; shrinks to the first."""
+    """One of the pool's geometries; shrinks to the first. On a simulated device it has a
+    schedule; shrinks to the laziest one."""
     options = geometries(pool, device)
-    return options[draw(len(options))]
+    geometry = options[draw(len(options))]
+    return replace(geometry, schedule=_schedule(draw)) if is_simulated(device) else geometry
+
+
+def _schedule(draw: Draw) -> str:
+    kind = draw(4)
+    if kind < 2:
+        return ("lazy", "lifo")[kind]
+    draw.apart()
+    return "chosen:" + ",".join(str(draw(4)) for _ in range(1 + draw(8)))

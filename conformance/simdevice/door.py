@@ -1,0 +1,21 @@
+"""The second door to the device's memory: its bytes, and operations of one's own in a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from conformance.simdevice.memory import MEMORY
+from conformance.simdevice.scheduler import SCHEDULER
+
+
+def host_view(tensor: Tensor) -> Tensor:
+    """The bytes of a device tensor as a CPU tensor of the same shape that shares them. What
+    it shows is what has finished; nothing runs because of the call."""
+    return MEMORY.cpu_view(tensor)
+
+
+def enqueue(name: str, run: Callable[[], object], writes: Sequence[Tensor]) -> None:
+    """Queue `run` on the current stream as one operation that writes `writes`, host views."""
+    SCHEDULER.enqueue(name, run, tuple(writes))

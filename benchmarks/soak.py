@@ -2,8 +2,10 @@
 must be none.
 
     python benchmarks/soak.py [--programs 10000] [--seed N] [--family NAME] [--processes N]
+                              [--device sim]
 
-Every scenario that a family is checked with takes an equal share of the programs.
+Every scenario that a family is checked with takes an equal share of the programs. On "sim"
+each program has a schedule of its own.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from conformance.case import Case  # noqa: E402
 from conformance.contract import find_clause  # noqa: E402
 from conformance.scenarios import ALL, ALLOCATIONS, LIVES, Scenario  # noqa: E402
 from conformance.suite.checks import quiet  # noqa: E402
+from conformance.timing import is_simulated, prepare  # noqa: E402
 from conformance.troubles import Tally  # noqa: E402
 from conformance.violation import Violation  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402
@@ -47,10 +50,12 @@ def scenarios_of(entry: Pool | Allocator) -> list[Scenario]:
     return [s for s in every if entry.has_state or s not in for_state]
 
 
-def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float, str]:
+def soak(name: str, programs: int, first_seed: int, device: str) -> tuple[str, Tally, float, str]:
     """Run `programs` programs of one family, up to the first violation, told as text: its
     type is made while running, and cannot be sent to another process."""
     torch.set_num_threads(1)
+    if is_simulated(device):
+        prepare()
     gc.freeze()
     entry, total, begin = SUBJECTS[name], Tally(), time.perf_counter()
     pool = entry.pool if isinstance(entry, Allocator) else entry
@@ -58,7 +63,7 @@ def soak(name: str, programs: int, first_seed: int) -> tuple[str, Tally, float, 
     share = scenarios_of(entry)
     for number, scenario in enumerate(share):
         clause = find_clause("every_verb_works")
-        case = Case(pool, clause, "cpu", "strict", 1, allocator=allocator)
+        case = Case(pool, clause, device, "strict", 1, allocator=allocator)
         try:
             run_check(case, scenario, -(-programs // len(share)), first_seed + number)
         except Violation as failure:
@@ -82,6 +87,7 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--family", choices=SUBJECTS)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "sim"])
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
     print(f"seed {options.seed}")
@@ -91,7 +97,7 @@ def main() -> None:
     total, failures = 0, []
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
         jobs = [
-            processes.submit(soak, name, options.programs, options.seed + 1000 * at)
+            processes.submit(soak, name, options.programs, options.seed + 1000 * at, options.device)
             for at, name in enumerate(names)
         ]
         for job in jobs:

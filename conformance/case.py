@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
-
-from hypothesis import settings
 
 from conformance.allocator import Allocator
 from conformance.blame import explain
@@ -19,7 +18,6 @@ from conformance.probe import Watch
 from conformance.programs import Program, parse_program
 from conformance.runner import run
 from conformance.scenarios import Scenario, StateUse, programs
-from conformance.timing import is_simulated
 from conformance.troubles import OnTrouble, Tally, Trouble
 from conformance.violation import Finding, split_replay
 
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from conformance.journal.running import Journal
 
 
-SIMULATED_SHARE = 0.4
-"""The share of Hypothesis's examples that is run on a simulated device."""
-
 Strategy = tuple[str, str, StateUse]
 """What is checked, and the scenario from which its programs are drawn."""
 
@@ -40,7 +35,8 @@ Strategy = tuple[str, str, StateUse]
 class Case:
     """A pool, or an allocator before it, under one clause, and what its check has done so far.
 
-    `passed` are the strategies whose programs have run without a failure in this session.
+    `passed` are the strategies whose programs have run without a failure in this session,
+    `most` how many of the drawn programs are run, where nothing fails.
     """
 
     pool: Pool
@@ -51,6 +47,7 @@ class Case:
     replay: str | None = None
     allocator: Allocator | None = None
     passed: dict[Strategy, Tally] = field(default_factory=dict, repr=False)
+    most: float = math.inf
     tally: Tally = field(default_factory=Tally)
     journal: Journal | None = field(default=None, init=False, repr=False)
     _strategy: Strategy | None = None
@@ -93,15 +90,8 @@ class Case:
         if self._programs is None:
             self._programs = programs(self.pool, self.device, scenario, state, self.allocator)
         drawn = data.draw(self._programs)
-        if not self._has_enough():
+        if self._has_failed or self.tally.programs < self.most:
             self.run(*drawn)
-
-    def _has_enough(self) -> bool:
-        """A simulated device is slow, and every program has a schedule of its own there: a
-        part of the profile's examples does."""
-        if self._has_failed or not is_simulated(self.device):
-            return False
-        return self.tally.programs >= settings().max_examples * SIMULATED_SHARE
 
     def complete(self) -> None:
         """The check has passed: others need not run its programs again."""

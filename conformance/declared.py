@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ class Declared:
     made: frozenset[type]
     with_companions: frozenset[str]
 
+
+SIMULATED_SHARE = 0.4
+"""The share of Hypothesis's examples that is run on a simulated device."""
 
 _DECLARED = pytest.StashKey[Declared]()
 _PASSED = pytest.StashKey[dict[Any, Any]]()
@@ -174,7 +178,18 @@ def make_case(
         replay,
         entry if isinstance(entry, Allocator) else None,
         config.stash.setdefault(_PASSED, {}),
+        _most_programs(config.getoption("--kv-device")),
     )
+
+
+def _most_programs(device: str) -> float:
+    """A simulated device is slow, and every program has a schedule of its own there: a part
+    of the profile's examples does."""
+    from hypothesis import settings
+
+    from conformance.timing import is_simulated
+
+    return settings().max_examples * SIMULATED_SHARE if is_simulated(device) else math.inf
 
 
 def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:

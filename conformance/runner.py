@@ -274,6 +274,7 @@ class Run:
     def _move(self, step: Move) -> None:
         targets, sources = self._moved(step)
         _, error = outcome(self._move_call, self.ids(PLAIN, targets), self.ids(PLAIN, sources))
+        error = error or self.unsettled()
         if error is not None:
             self.broken("move_accepts_every_token", f"raised {told(error)}")
             raise StopProgram
@@ -305,6 +306,7 @@ class Run:
         ids = [self.ids(PLAIN, (state,)) for state in (source, *target)]
         clause = "state_copy_copies_every_buffer" if target else "zeroed_state_is_zero"
         _, error = outcome(lambda *_: verb(self.made, *ids), ids[0], None)
+        error = error or self.unsettled()
         if error is not None:
             self.broken(clause, f"raised {told(error)}")
             raise StopProgram
@@ -326,7 +328,7 @@ class Run:
             other = self.ids(form, self._moved(call)[1])
             ids = self.ids(form, self._moved(call)[0])
         _, error = outcome(verb, ids, other)
-        self.refused(clause, value, error)
+        self.refused(clause, value, error or self.unsettled())
         self.compare(clause)
 
     def _illegal(self, call: Offload | Reload | Move) -> tuple[Rows, int | None, Verb, Form]:
@@ -370,7 +372,7 @@ class Run:
 
     def unsettled(self) -> Exception | None:
         """The error of an operation that was still queued."""
-        return outcome(lambda *_: self.timing.settle(), self.ids(PLAIN, ()), None)[1]
+        return outcome(lambda *_: self.timing.settle(), torch.empty(0), None)[1]
 
     def _check_copies(self) -> None:
         for copy in self.copies.values():

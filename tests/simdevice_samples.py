@@ -117,6 +117,7 @@ FACTORIES: tuple[tuple[str, Run], ...] = (
     ("arange float end", lambda d: torch.arange(3.5, device=d)),
     ("arange dtype", lambda d: torch.arange(1, 5, dtype=torch.int32, device=d)),
     ("arange bfloat16", lambda d: torch.arange(4, dtype=torch.bfloat16, device=d)),
+    ("arange floats to ints", lambda d: torch.arange(0.5, 4.2, 1.7, dtype=torch.int64, device=d)),
     ("arange none", lambda d: torch.arange(0, device=d)),
     ("zeros", lambda d: torch.zeros(2, 3, device=d)),
     ("ones", lambda d: torch.ones(3, dtype=torch.int16, device=d)),

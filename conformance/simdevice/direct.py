@@ -44,10 +44,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bitwise_and.Tensor": torch.bitwise_and,
     "bitwise_or.Tensor": torch.bitwise_or,
     "bitwise_not": torch.bitwise_not,
-    "all": torch.all,
-    "any": torch.any,
-    "max": torch.max,
-    "min": torch.min,
     "cat": torch.cat,
     "where.self": torch.where,
     "index_select": torch.index_select,
@@ -56,10 +52,24 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """By the name of the operation, what takes the same arguments and `out=`."""
 
 
+WHOLE: dict[str, Callable[..., Any]] = {
+    "all": torch.all,
+    "any": torch.any,
+    "max": torch.max,
+    "min": torch.min,
+}
+"""What makes one element of a whole tensor: a truth, or one of the tensor's dtype."""
+
+
 def kernels() -> dict[str, Callable[..., Any]]:
     """The kernels of this module, by the names of their operations."""
-    direct = {name: _kernel(name, call) for name, call in FUNCTIONS.items()}
-    return {**direct, "aminmax": aminmax, "clone": clone}
+    return {
+        **{name: _kernel(name, call) for name, call in FUNCTIONS.items()},
+        **{name: _whole(name, call) for name, call in WHOLE.items()},
+        "aminmax": aminmax,
+        "bincount": bincount,
+        "clone": clone,
+    }
 
 
 def aminmax(tensor: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -74,6 +84,14 @@ def aminmax(tensor: Tensor, *, dim: int | None = None, keepdim: bool = False) ->
     return low, high
 
 
+def bincount(tensor: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """`aten::bincount`: waits for the current stream, as its size depends on the values."""
+    if weights is not None:
+        return fallback(aten.bincount.default, tensor, weights, minlength)  # type: ignore[no-any-return]  # torch.ops is untyped
+    SCHEDULER.finish_stream(SCHEDULER.current())
+    return MEMORY.adopt(torch.bincount(MEMORY.cpu_view(tensor), minlength=minlength))
+
+
 def clone(tensor: Tensor, *, memory_format: torch.memory_format | None = None) -> Tensor:
     """`aten::clone`."""
     plain = memory_format in (None, torch.preserve_format, torch.contiguous_format)
@@ -86,6 +104,21 @@ def clone(tensor: Tensor, *, memory_format: torch.memory_format | None = None) -
     view = MEMORY.cpu_view(tensor)
     SCHEDULER.enqueue("clone", partial(target.copy_, view), (target,), (view,))
     return made
+
+
+def _whole(name: str, call: Callable[..., Any]) -> Callable[[Tensor], Tensor]:
+    truth = name in ("all", "any")
+
+    def kernel(tensor: Tensor) -> Tensor:
+        if not truth and not tensor.numel():
+            raise RuntimeError(f"{name}(): no elements, and no axis to go along")
+        as_truth = truth and tensor.dtype is not torch.uint8
+        out, target = MEMORY.new((), torch.bool if as_truth else tensor.dtype)
+        view = MEMORY.cpu_view(tensor)
+        SCHEDULER.enqueue(name, partial(call, view, out=target), (target,), (view,))
+        return out
+
+    return kernel
 
 
 def _kernel(name: str, call: Callable[..., Any]) -> Callable[..., Any]:

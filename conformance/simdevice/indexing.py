@@ -24,6 +24,8 @@ Indices = Sequence[Tensor | None]
 
 def index(tensor: Tensor, indices: Indices) -> Tensor:
     """`aten::index.Tensor`. A mask is read when this is called, as on CUDA."""
+    if any(each is not None and each.dtype in _MASKS for each in indices):
+        indices = _without_masks(tensor, indices)
     size = _rows_size(tensor, indices)
     if size is None or not tensor.is_contiguous():
         return _any_index(tensor, indices)
@@ -100,13 +102,12 @@ def _any_index(tensor: Tensor, indices: Indices) -> Tensor:
     if any(each is not None and each.dtype in _MASKS and not each.dim() for each in indices):
         return fallback(aten.index.Tensor, tensor, list(indices))  # type: ignore[no-any-return]  # torch.ops is untyped
     out = MEMORY.empty((0,), tensor.dtype)
-    return fallback(  # type: ignore[no-any-return]  # torch.ops is untyped
-        aten.index.Tensor_out, tensor, _without_masks(tensor, indices), out=out
-    )
+    return fallback(aten.index.Tensor_out, tensor, list(indices), out=out)  # type: ignore[no-any-return]  # torch.ops is untyped
 
 
 def _without_masks(tensor: Tensor, indices: Indices) -> list[Tensor | None]:
-    """The same indices with each mask as the integers where it is true; this waits."""
+    """The same indices with each mask as the integers where it is true; this waits. A mask
+    of no dimension stays."""
     integers: list[Tensor | None] = []
     for each in indices:
         if each is None or each.dtype not in _MASKS or not each.dim():

@@ -85,7 +85,10 @@ def _steps(start: Any, end: Any, step: Any, dtype: torch.dtype) -> int:
         )
     if dtype.is_floating_point:
         return math.ceil((float(end) - float(start)) / float(step))
-    return -((int(start) - int(end)) // int(step))
+    if all(isinstance(each, int) for each in (start, end, step)):
+        return -((start - end) // step)  # type: ignore[no-any-return]  # scalars are untyped
+    # How floats become integers has changed between releases of torch.
+    return _arange(start, end, step, dtype=dtype).numel()
 
 
 def fill_(tensor: Tensor, value: Any) -> Tensor:

@@ -13,6 +13,7 @@ from sglang._version import __version__
 from sglang.srt.mem_cache.memory_pool import KVCache
 
 from conformance import Allocator, Family, Known, Pool
+from conformance.timing import prepare
 from conformance.adapters.sglang import SGLang, SGLangAllocator
 
 MODULES = [
@@ -91,7 +92,8 @@ RELEASE = tuple(int(part) for part in __version__.split(".")[:3])
 DSA_MOVES = {} if RELEASE >= (0, 5, 23) else {"move_accepts_every_token": MOVES_PAGES_BY_TOKEN}
 
 
-def pytest_kv_pools() -> list[Pool | Allocator | Family]:
+def pytest_kv_pools(config: pytest.Config) -> list[Pool | Allocator | Family]:
+    isolated = config.getoption("--kv-device") == "cpu"
     token = {"kind": "token", "adapter": ENGINE}
     hybrid = {"kind": "hybrid", "adapter": ENGINE, "dtypes": BF16}
     hybrid["known"] = {"copy_is_its_own_memory": SCALAR_STATE}
@@ -136,7 +138,7 @@ def pytest_kv_pools() -> list[Pool | Allocator | Family]:
         Pool("hybrid", build.make_hybrid, page_sizes=[4, 1], **hybrid),
         Pool("hybrid-mla", build.make_hybrid, attention="mla", page_sizes=[4, 1], **hybrid),
     ]
-    return [*pools, *allocators({pool.name: pool for pool in pools}), family()]
+    return [*pools, *allocators({pool.name: pool for pool in pools}, isolated), family()]
 
 
 def fp4_moves() -> dict[str, Known]:
@@ -146,7 +148,7 @@ def fp4_moves() -> dict[str, Known]:
     return {"move_accepts_every_token": MOVE_RAISES}
 
 
-def allocators(pools: dict[str, Pool]) -> list[Allocator]:
+def allocators(pools: dict[str, Pool], isolated: bool) -> list[Allocator]:
     token: dict[str, Any] = {"adapter": FRONT, "lacks": ["sharing"], "known": {}}
     if RELEASE < (0, 5, 23):
         token["known"] = {"ids_keep_their_values": KEEPS_CALLERS_IDS}
@@ -154,8 +156,8 @@ def allocators(pools: dict[str, Pool]) -> list[Allocator]:
     paged_window["known"] = token["known"] | {"exhaustion_changes_nothing": LEAKS_FULL_PAGE}
     if RELEASE < (0, 5, 22):
         crash = token["known"] | {"exhaustion_changes_nothing": CRASHES}
-        paged = token | {"known": crash, "isolated": True}
-        paged_window["isolated"] = True
+        paged = token | {"known": crash, "isolated": isolated}
+        paged_window["isolated"] = isolated
     if RELEASE < (0, 5, 14):
         paged_window["known"] |= {"mapping_dies_with_its_page": FREES_WINDOW_TWICE}
     window = token | {"kind": "window"}
@@ -221,6 +223,9 @@ def family() -> Family:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    device = config.getoption("--kv-device")
+    if device == "sim":
+        prepare()
     shims = ExitStack()
-    shims.enter_context(build.shims())
+    shims.enter_context(build.shims(device))
     config.add_cleanup(shims.close)

@@ -29,10 +29,14 @@ from conformance.geometry import Geometry
 
 
 @contextmanager
-def shims() -> Iterator[None]:
+def shims(device: str = "cpu") -> Iterator[None]:
     """Undone on exit; each stands in for something that only a GPU has."""
     with ExitStack() as stack:
-        if not torch.cuda.is_available():
+        if device == "sim":
+            # The suite points torch.cuda at its simulated device; the platform is SGLang's.
+            platform, wait = mp.current_platform, torch.get_device_module(device).synchronize
+            stack.enter_context(mock.patch.object(type(platform), "synchronize", lambda _: wait()))
+        elif not torch.cuda.is_available():
             # DSA pools call it directly, whatever device they are on.
             stack.enter_context(mock.patch("torch.cuda.synchronize"))
         if hasattr(mp, "_cpu_has_amx_support"):

@@ -31,7 +31,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kv", "KV-cache pool conformance")
     group.addoption(
-        "--kv-device", default="cpu", metavar="DEVICE", help="device to build pools on (cpu, cuda)"
+        "--kv-device",
+        default="cpu",
+        metavar="DEVICE",
+        help="device to build pools on (cpu, cuda, or sim, a simulated one)",
     )
     group.addoption(
         "--kv-report", metavar="FILE.json", help="write what was checked and found to this file"

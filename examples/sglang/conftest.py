@@ -13,8 +13,8 @@ from sglang._version import __version__
 from sglang.srt.mem_cache.memory_pool import KVCache
 
 from conformance import Allocator, Family, Known, Pool
-from conformance.timing import prepare
 from conformance.adapters.sglang import SGLang, SGLangAllocator
+from conformance.timing import prepare
 
 MODULES = [
     f"sglang.srt.mem_cache.{name}"

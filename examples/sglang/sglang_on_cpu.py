@@ -34,8 +34,12 @@ def shims(device: str = "cpu") -> Iterator[None]:
     with ExitStack() as stack:
         if device == "sim":
             # The suite points torch.cuda at its simulated device; the platform is SGLang's.
-            platform, wait = mp.current_platform, torch.get_device_module(device).synchronize
-            stack.enter_context(mock.patch.object(type(platform), "synchronize", lambda _: wait()))
+            platform, wait = type(mp.current_platform), torch.get_device_module(device).synchronize
+
+            def synchronize(_: object) -> None:
+                wait()
+
+            stack.enter_context(mock.patch.object(platform, "synchronize", synchronize))
         elif not torch.cuda.is_available():
             # DSA pools call it directly, whatever device they are on.
             stack.enter_context(mock.patch("torch.cuda.synchronize"))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from conformance.adapters import Adapter
 from conformance.programs import Form
 
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "float32": torch.float32}
@@ -22,6 +23,17 @@ def ids_of(form: Form, rows: Sequence[int], device: str) -> Tensor:
     values = [v for row in rows for v in (row, -1)] if form.strided else rows
     ids = torch.tensor(values, dtype=_DTYPES[form.dtype], device="cpu" if form.on_host else device)
     return ids[::2] if form.strided else ids
+
+
+def waiting(verb: Verb, adapter: Adapter, made: Any) -> Verb:
+    """An offload by `verb`, and the wait that the adapter names for its copy."""
+
+    def offload(ids: Tensor, state: Tensor | None) -> Any:
+        copy = verb(ids, state)
+        adapter.wait(made, copy)
+        return copy
+
+    return offload
 
 
 def outcome(verb: Verb, first: Tensor, second: Tensor | None) -> tuple[Any, Exception | None]:

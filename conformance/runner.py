@@ -14,7 +14,7 @@ from conformance.adapters import Adapter
 from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
 from conformance.allocator import Allocator
 from conformance.buffers import Inventory, take_inventory
-from conformance.calls import Verb, ids_of, outcome
+from conformance.calls import Verb, ids_of, outcome, waiting
 from conformance.copies import LiveCopy
 from conformance.front import Front
 from conformance.geometry import Geometry
@@ -198,7 +198,7 @@ class Run:
         self, name: str, rows: Rows, state: int | None, verb: Verb, form: Form = PLAIN
     ) -> None:
         """Offload `rows` as the copy `name`, and check the pool and the copy."""
-        host = self._call(form, rows, state, verb)
+        host = self._call(form, rows, state, waiting(verb, adapter_of(self.pool), self.made))
         cells = self.model.cells(rows, state)
         self.compare("offload_changes_nothing")
         copy = LiveCopy.of(name, host, self.model.save(cells), len(rows), self.made)

@@ -25,6 +25,10 @@ class Adapter(Protocol):
     def offload(self, pool: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
         """Copy the token rows `ids` `[n]` and state rows to the host; returns the copy."""
 
+    def wait(self, pool: Any, copy: Any) -> None:
+        """Wait until the host can read a copy that `offload` returned, by the pool's own means;
+        nothing where `offload` has waited itself."""
+
     def reload(self, pool: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         """Load a copy that `offload` returned into these rows."""
 

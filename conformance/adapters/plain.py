@@ -27,6 +27,9 @@ class Plain:
     def offload(self, pool: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
         return pool.get_cpu_copy(ids, mamba_indices=state_ids)
 
+    def wait(self, pool: Any, copy: Any) -> None:
+        """`get_cpu_copy` waits itself."""
+
     def reload(self, pool: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         pool.load_cpu_copy(copy, ids, mamba_indices=state_ids)
 

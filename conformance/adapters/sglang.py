@@ -36,6 +36,9 @@ class SGLang:
     def offload(self, pool: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
         return _offload(self.front(pool), ids, state_ids)
 
+    def wait(self, pool: Any, copy: Any) -> None:
+        """`get_cpu_copy` ends with a wait for the whole device."""
+
     def reload(self, pool: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         _reload(self.front(pool), copy, ids, state_ids)
 

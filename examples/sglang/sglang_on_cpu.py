@@ -27,19 +27,16 @@ from sglang.srt.mem_cache.swa_memory_pool import SWAKVPool
 
 from conformance.geometry import Geometry
 
+UNSYNCHRONIZED = "KV_UNSYNCHRONIZED"
+"""The environment variable with which the platform's waits are left out."""
+
 
 @contextmanager
 def shims(device: str = "cpu") -> Iterator[None]:
     """Undone on exit; each stands in for something that only a GPU has."""
     with ExitStack() as stack:
         if device == "sim":
-            # The suite points torch.cuda at its simulated device; the platform is SGLang's.
-            platform, wait = type(mp.current_platform), torch.get_device_module(device).synchronize
-
-            def synchronize(_: object) -> None:
-                wait()
-
-            stack.enter_context(mock.patch.object(platform, "synchronize", synchronize))
+            stack.enter_context(_simulated(unsynchronized=UNSYNCHRONIZED in os.environ))
         elif not torch.cuda.is_available():
             # DSA pools call it directly, whatever device they are on.
             stack.enter_context(mock.patch("torch.cuda.synchronize"))
@@ -52,6 +49,24 @@ def shims(device: str = "cpu") -> Iterator[None]:
             pass  # before 0.5.21 no pool asks how it is sharded
         else:
             stack.enter_context(_unsharded(get_parallel()))
+        yield
+
+
+@contextmanager
+def _simulated(unsynchronized: bool) -> Iterator[None]:
+    """The platform waits for the simulated device, to which the suite has sent `torch.cuda`;
+    or neither waits for anything, to see that this shows."""
+    wait = torch.get_device_module("sim").synchronize
+
+    def synchronize(_: object) -> None:
+        if not unsynchronized:
+            wait()
+
+    with ExitStack() as stack:
+        platform = type(mp.current_platform)
+        stack.enter_context(mock.patch.object(platform, "synchronize", synchronize))
+        if unsynchronized:
+            stack.enter_context(mock.patch("torch.cuda.synchronize"))
         yield
 
 

@@ -9,6 +9,7 @@ import atexit
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from conformance.simdevice import Pending
 
 SUITE = "written by the suite"
-_shims = ExitStack()
 
 
 def is_simulated(device: str) -> bool:
@@ -30,6 +30,7 @@ def is_simulated(device: str) -> bool:
     return device.partition(":")[0] == "sim"
 
 
+@cache
 def prepare() -> None:
     """Make "sim" a device of this process, and send `torch.cuda` there. Once, and for good.
 
@@ -37,10 +38,10 @@ def prepare() -> None:
     """
     from conformance import simdevice
 
-    if not simdevice.is_enabled():
-        simdevice.enable()
-        _shims.enter_context(simdevice.shims())
-        atexit.register(_shims.close)
+    simdevice.enable()
+    shims = ExitStack()
+    shims.enter_context(simdevice.shims())
+    atexit.register(shims.close)
 
 
 class Timing(Protocol):

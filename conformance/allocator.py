@@ -10,6 +10,7 @@ from conformance.contract import LEVELS, Level
 from conformance.known import Known
 from conformance.pool import Pool
 from conformance.validation import (
+    check_adapter,
     check_capabilities,
     check_known,
     check_member,
@@ -67,6 +68,7 @@ class Allocator:
             raise ValueError(f"{what}: kind 'slots' needs a pool with state")
         check_capabilities(what, self.lacks, ALLOCATOR_CAPABILITIES)
         check_undefined(what, self.undefined, "Allocator")
+        check_adapter(what, self.adapter, "AllocatorAdapter")
         for clause_id, entry in self.known.items():
             check_known(what, clause_id, entry, "Allocator")
         if self.level is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from conformance.contract import LEVELS, Level
 from conformance.known import Known
 from conformance.validation import (
+    check_adapter,
     check_capabilities,
     check_known,
     check_member,
@@ -113,6 +114,7 @@ class Pool:
         check_member(f"Pool {name!r}: ids", ids, ("token", "page"))
         check_capabilities(f"Pool {name!r}", lacks, CAPABILITIES)
         check_undefined(f"Pool {name!r}", undefined or {}, "Pool")
+        check_adapter(f"Pool {name!r}", adapter, "Adapter")
         if level is not None:
             check_member(f"Pool {name!r}: level", level, LEVELS)
         known = dict(known or {})

@@ -63,6 +63,20 @@ def check_capabilities(what: str, lacks: Collection[str], known: Collection[str]
         check_member(f"{what}: lacks", capability, known)
 
 
+def check_adapter(what: str, adapter: object, protocol: str) -> None:
+    """`protocol` is a name in `conformance.adapters`, which imports torch."""
+    if adapter is None:
+        return
+    from conformance import adapters
+
+    every = [name for name in vars(getattr(adapters, protocol)) if not name.startswith("_")]
+    if missing := [name for name in every if not hasattr(adapter, name)]:
+        raise TypeError(
+            f"{what}: adapter {adapter!r} has no {', '.join(missing)}; "
+            f"see conformance.adapters.{protocol}"
+        )
+
+
 def check_undefined(what: str, undefined: Mapping[str, str], place: Place) -> None:
     for clause_id, reason in undefined.items():
         try:

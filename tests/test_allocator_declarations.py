@@ -80,6 +80,13 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
         "Allocator: name must be letters, digits, '-' and '_' (it becomes a test id), got 'a b'",
     ),
     ({"make": 3}, TypeError, "Allocator 'a': make must be callable, got 3"),
+    (
+        {"adapter": 3},
+        TypeError,
+        "Allocator 'a': adapter 3 has no available, alloc, free, share, slide, mapping, "
+        "begin_group, end_group, clear, compact, translate, offload, reload; "
+        "see conformance.adapters.AllocatorAdapter",
+    ),
     ({"pool": object}, TypeError, f"Allocator 'a': pool must be a Pool, got {object!r}"),
     (
         {"kind": "pages"},

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 
 from conformance import Family, Known, Pool
+from conformance.adapters.plain import Plain
 from conformance.contract import CLAUSES, applies, find_clause
 from conformance.pool import CONSTRAINTS
 
@@ -25,6 +27,16 @@ class Root:
 
 class NoReload:
     def get_cpu_copy(self, indices: Any) -> Any: ...
+
+
+class Unwaiting:
+    """An adapter of before there was `wait`."""
+
+    metadata: Sequence[str] = ()
+    offload = reload = move = copy_state = buffers = locate = Plain.offload
+
+    def __repr__(self) -> str:
+        return "Unwaiting()"
 
 
 def pool(**arguments: Any) -> Pool:
@@ -99,6 +111,12 @@ def test_every_constraint_is_accepted(constraint: str) -> None:
     ("arguments", "error", "message"),
     [
         ({"make": 3}, TypeError, "Pool 'p': make must be callable, got 3"),
+        (
+            {"adapter": Unwaiting()},
+            TypeError,
+            "Pool 'p': adapter Unwaiting() has no wait, zero_state; "
+            "see conformance.adapters.Adapter",
+        ),
         (
             {"kind": "tokn"},
             ValueError,

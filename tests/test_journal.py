@@ -25,6 +25,7 @@ from faulty_pools import (
 )
 
 from conformance.geometry import geometries
+from conformance.journal.records import Store
 from conformance.journal.running import Journal, Running, left_behind, wait_for_end
 from conformance.pool import Pool
 from conformance.probe import DeviceLost, Watch
@@ -98,6 +99,23 @@ def test_worker_that_ends_leaves_its_program(session: Session, pytester: pytest.
         "1 fixed, 1 still failing, 0 not applicable",
     ]
     assert [found["pool"] for found in kept(pytester)] == ["ends"]
+
+
+@pytest.mark.parametrize(("errors", "is_kept"), [(0, True), (1, True), (9, False)])
+def test_folder_is_made_although_another_process_makes_the_cache(
+    errors: int, is_kept: bool, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = pytester.parseconfigure()
+    made, left = config.cache.mkdir, [OSError("Directory not empty")] * errors
+
+    def mkdir(name: str) -> Path:
+        if left:
+            raise left.pop()
+        return made(name)
+
+    monkeypatch.setattr(config.cache, "mkdir", mkdir)
+    folder = Store(config).folder()
+    assert (folder is not None and folder.is_dir()) == is_kept
 
 
 RUNNING = Running("test_kv.py::test_x[a]", "test_x", "a", "x", 1234)

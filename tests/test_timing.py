@@ -17,6 +17,7 @@ from conformance.adapters.plain import Plain
 from conformance.case import Case
 from conformance.contract import find_clause
 from conformance.geometry import geometries, parse_geometry
+from conformance.simdevice import door  # noqa: F401  (or pytester forgets it after a session)
 from conformance.suite.checks import quiet
 from conformance.timing import is_simulated, prepare
 from conformance.violation import Violation

@@ -36,9 +36,8 @@ class Bench:
             raise RuntimeError(f"a transfer fails for another reason: {trouble.what}")
 
         run = new_run(case.pool, geometry, Program(()), on_trouble)
-        rows = tuple(range(geometry.page_size, geometry.token_rows))
-        bench = cls(run, rows, 1 if case.pool.has_state else None)
-        run.place("r0", (), rows, bench.state)
+        bench = cls(run, *_everything(case, geometry))
+        run.place("r0", (), bench.rows, bench.state)
         return bench
 
     def offload(self, tokens: int) -> None:
@@ -138,9 +137,14 @@ def _geometry(case: Case) -> Geometry:
     return replace(max(every, key=lambda g: g.size / g.chunk_tokens), schedule="eager")
 
 
-def _program(case: Case, geometry: Geometry) -> Program:
+def _everything(case: Case, geometry: Geometry) -> tuple[Rows, int | None]:
+    """Every row that a request may have, and its state row."""
     rows = tuple(range(geometry.page_size, geometry.token_rows))
-    state = 1 if case.pool.has_state else None
+    return rows, 1 if case.pool.has_state else None
+
+
+def _program(case: Case, geometry: Geometry) -> Program:
+    rows, state = _everything(case, geometry)
     write, offload = Write("r0", rows, state), Offload("r0", "c0", state)
     return Program((write, offload, OVERWRITE, Reload("c0", rows, state)))
 
@@ -175,7 +179,7 @@ def _needed(transfer: Callable[[], None]) -> int:
     from conformance import simdevice
 
     simdevice.reset_peak_memory_stats()
-    before = simdevice.memory_allocated()
+    before = _in_use()
     transfer()
     return simdevice.max_memory_allocated() - before
 

@@ -135,7 +135,7 @@ class Simulated:
                 return
 
     def _unseen(self, pending: Sequence[Pending]) -> Iterator[Problem]:
-        """Rows that an operation has yet to write, and host bytes that one has yet to read."""
+        """Rows that an operation has yet to write."""
         for buffer in self._buffers:
             for layer, rows in enumerate(buffer.rows):
                 if op := _writer(rows, pending):

@@ -70,6 +70,13 @@ def test_callers_that_are_decided_come_first(tmp_path: Path) -> None:
     assert [place.line for place in finding.maybe] == [6]
 
 
+def severity_within(tmp_path: Path, body: str) -> str:
+    """Of the keyword that is dropped, where the only call of the verb stands in `body`."""
+    call = "pool.get_cpu_copy(i, mamba_indices=m)"
+    source = f"def f(pool, i, m):\n    {body.replace('CALL', call)}\n"
+    return dropped(calling(tmp_path, source)).severity
+
+
 SURVIVED = {
     "an expected error": "with pytest.raises(TypeError):\n        CALL",
     "a suppressed error": "with suppress(ValueError, TypeError):\n        CALL",
@@ -83,9 +90,7 @@ SURVIVED = {
 
 @pytest.mark.parametrize("body", SURVIVED.values(), ids=SURVIVED)
 def test_call_that_cannot_reach_it_or_may_fail_is_no_fault(tmp_path: Path, body: str) -> None:
-    call = "pool.get_cpu_copy(i, mamba_indices=m)"
-    source = f"def f(pool, i, m):\n    {body.replace('CALL', call)}\n"
-    assert dropped(calling(tmp_path, source)).severity == "warning"
+    assert severity_within(tmp_path, body) == "warning"
 
 
 NOT_SURVIVED = {
@@ -98,9 +103,7 @@ NOT_SURVIVED = {
 
 @pytest.mark.parametrize("body", NOT_SURVIVED.values(), ids=NOT_SURVIVED)
 def test_call_that_fails_loudly_is_a_fault(tmp_path: Path, body: str) -> None:
-    call = "pool.get_cpu_copy(i, mamba_indices=m)"
-    source = f"def f(pool, i, m):\n    {body.replace('CALL', call)}\n"
-    assert dropped(calling(tmp_path, source)).severity == "error"
+    assert severity_within(tmp_path, body) == "error"
 
 
 SWALLOWED = {

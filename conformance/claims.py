@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from conformance.adapters import AllocatorAdapter
+from conformance.build import adapter_of, build
 from conformance.case import Case
 from conformance.front import allocator_adapter_of
 from conformance.geometry import Geometry, geometries
 from conformance.model import Model
-from conformance.runner import adapter_of, build
 from conformance.troubles import Tally
 from conformance.violation import violation
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from conformance.buffers import Buffer
-from conformance.model import Cells, Saved
+from conformance.cells import Cells
+from conformance.model import Saved
 from conformance.walk import tensors_in
 
 GARBAGE = 0xA5

@@ -110,8 +110,8 @@ def _check_isolation(config: pytest.Config, entries: Sequence[Pool | Allocator])
 def _probe(config: pytest.Config, pools: Sequence[Pool]) -> tuple[frozenset[type], frozenset[str]]:
     """Which classes the pools make, and which pools have companions. A pool that cannot be
     built is left out here: its checks say why."""
+    from conformance.build import build
     from conformance.geometry import geometries
-    from conformance.runner import build
 
     made: set[type] = set()
     companions: set[str] = set()

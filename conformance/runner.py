@@ -10,16 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from conformance.adapters import Adapter
-from conformance.adapters.plain import PLAIN as PLAIN_ADAPTER
 from conformance.allocator import Allocator
-from conformance.buffers import Inventory, take_inventory
+from conformance.build import adapter_of, build
 from conformance.calls import Verb, ids_of, outcome, waiting
+from conformance.cells import Cells
 from conformance.copies import LiveCopy
 from conformance.front import Front
 from conformance.geometry import Geometry
 from conformance.isolation import Announce, unheard
-from conformance.model import Cells, Model
+from conformance.model import Model
 from conformance.pool import Pool
 from conformance.programs import (
     OVERWRITE,
@@ -47,22 +46,6 @@ from conformance.refusals import REFUSALS, why_illegal
 from conformance.step_text import Rows
 from conformance.timing import Timing, timing_of
 from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble, told
-
-
-def adapter_of(pool: Pool) -> Adapter:
-    return pool.adapter or PLAIN_ADAPTER
-
-
-def build(pool: Pool, geometry: Geometry) -> tuple[Any, Inventory]:
-    """A new pool of this geometry, and its buffers."""
-    made = pool.make(geometry)
-    inventory = take_inventory(made, geometry, adapter_of(pool))
-    if not inventory.buffers:
-        raise ValueError(
-            f"Pool {pool.name!r}: {type(made).__name__} has no tensor with "
-            f"{geometry.token_rows} token rows (size={geometry.size} plus one page)"
-        )
-    return made, inventory
 
 
 def run(

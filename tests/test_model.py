@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from conformance import Pool
+from conformance.build import build
+from conformance.cells import Cells
 from conformance.geometry import Geometry, geometries
-from conformance.model import Cells, Model
-from conformance.runner import build
+from conformance.model import Model
 from reference_pools.declarations import make_dsa, make_hybrid, make_token
 
 SIZES: dict[str, Any] = {"page_sizes": [4], "pages": [9], "first_layers": [7]}

@@ -9,9 +9,10 @@ import torch
 
 from conformance import Pool
 from conformance.adapters.plain import Plain
+from conformance.build import build
+from conformance.cells import Cells
 from conformance.geometry import geometries
-from conformance.model import Cells, Model
-from conformance.runner import build
+from conformance.model import Model
 from reference_pools.declarations import (
     make_dsa,
     make_hybrid,

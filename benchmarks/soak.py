@@ -1,5 +1,5 @@
-"""False alarms: many programs on the correct pools and allocators, with fresh seeds. There
-must be none.
+"""False alarms: many programs on the correct pools, allocators and host tiers, with fresh
+seeds. There must be none.
 
     python benchmarks/soak.py [--programs 10000] [--seed N] [--family NAME] [--processes N]
                               [--device sim]
@@ -26,23 +26,25 @@ import torch  # noqa: E402
 from hypothesis import given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from conformance import Allocator, Family, Pool, scenarios  # noqa: E402
+from conformance import Allocator, Family, HostTier, Pool, scenarios  # noqa: E402
 from conformance.case import Case  # noqa: E402
 from conformance.contract import find_clause  # noqa: E402
-from conformance.scenarios import ALL, ALLOCATIONS, LIVES, Scenario  # noqa: E402
+from conformance.scenarios import ALL, ALLOCATIONS, LIVES, TIERS, Scenario  # noqa: E402
 from conformance.suite.checks import quiet  # noqa: E402
 from conformance.timing import is_simulated, prepare  # noqa: E402
 from conformance.troubles import Tally  # noqa: E402
 from conformance.violation import Violation  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402
 
-SUBJECTS: dict[str, Pool | Allocator] = {
+SUBJECTS: dict[str, Pool | Allocator | HostTier] = {
     entry.name: entry for entry in kv_pools() if not isinstance(entry, Family)
 }
 
 
-def scenarios_of(entry: Pool | Allocator) -> list[Scenario]:
+def scenarios_of(entry: Pool | Allocator | HostTier) -> list[Scenario]:
     """Every scenario that `entry` is checked with."""
+    if isinstance(entry, HostTier):
+        return list(TIERS)
     if isinstance(entry, Allocator):
         return list(ALLOCATIONS)
     for_state = (scenarios.state_copied, scenarios.state_zeroed)
@@ -58,12 +60,11 @@ def soak(name: str, programs: int, first_seed: int, device: str) -> tuple[str, T
         prepare()
     gc.freeze()
     entry, total, begin = SUBJECTS[name], Tally(), time.perf_counter()
-    pool = entry.pool if isinstance(entry, Allocator) else entry
-    allocator = entry if isinstance(entry, Allocator) else None
+    pool, front = (entry, None) if isinstance(entry, Pool) else (entry.pool, entry)
     share = scenarios_of(entry)
     for number, scenario in enumerate(share):
         clause = find_clause("every_verb_works")
-        case = Case(pool, clause, device, "strict", 1, allocator=allocator)
+        case = Case(pool, clause, device, "strict", 1, front=front)
         try:
             run_check(case, scenario, -(-programs // len(share)), first_seed + number)
         except Violation as failure:

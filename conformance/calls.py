@@ -38,9 +38,14 @@ def waiting(verb: Verb, adapter: Adapter, made: Any) -> Verb:
 
 def outcome(verb: Verb, first: Tensor, second: Tensor | None) -> tuple[Any, Exception | None]:
     """What the verb returns, or the error that it raises."""
+    return attempt(lambda: verb(first, second))
+
+
+def attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What the call returns, or the error that it raises."""
     # What is raised later must not carry this error as its context: Hypothesis would take
     # the same failure, met at another place in the engine, for a different one.
     try:
-        return verb(first, second), None
+        return call(), None
     except Exception as error:
         return None, error

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from conformance.adapters import AllocatorAdapter
+from conformance.allocator import Allocator
 from conformance.build import adapter_of, build
 from conformance.case import Case
 from conformance.front import allocator_adapter_of
@@ -46,39 +47,40 @@ def check_lacks(case: Case) -> None:
         model = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
         for name, call in _calls(case, made, geometry, capability).items():
             case.tally.add(Tally(programs=1))
-            problem = _accepted(name, call, capability)
+            problem = accepted(name, call, capability)
             found = model.first_difference()
             if not problem and found is not None:
                 problem = f"{name} refused, but first it changed {model.describe(found)}"
             if problem:
-                raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
+                raise violation(case.clause.id, [*who(case, geometry, capability, problem)])
 
 
 def check_lacking_verbs(case: Case) -> None:
     """What the allocator lacks raises `NotImplementedError`, and nothing is handed out."""
-    assert case.allocator is not None
+    allocator = case.front
+    assert isinstance(allocator, Allocator)
     geometry = geometries(case.pool, case.device)[0]
-    adapter = allocator_adapter_of(case.allocator)
-    for capability in sorted(case.allocator.lacks):
+    adapter = allocator_adapter_of(allocator)
+    for capability in sorted(allocator.lacks):
         pool, inventory = build(case.pool, geometry)
-        made = case.allocator.make(pool)
+        made = allocator.make(pool)
         state = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
         ids = adapter.alloc(made, geometry.page_size, _ids(geometry, 0))
         assert ids is not None
         if capability == "zeroing" and _is_zero(state, int(ids[0])):
             problem = "a slot was zero when it was handed out: delete 'zeroing' from lacks"
-            raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
+            raise violation(case.clause.id, [*who(case, geometry, capability, problem)])
         before = dict(adapter.available(made))
         for name, call in _allocator_calls(adapter, made, ids, capability).items():
             case.tally.add(Tally(programs=1))
-            problem = _accepted(name, call, capability)
+            problem = accepted(name, call, capability)
             if not problem and dict(adapter.available(made)) != before:
                 problem = f"{name} refused, but what is available has changed"
             if problem:
-                raise violation(case.clause.id, [*_who(case, geometry, capability, problem)])
+                raise violation(case.clause.id, [*who(case, geometry, capability, problem)])
 
 
-def _accepted(name: str, call: Callable[[], Any], capability: str) -> str:
+def accepted(name: str, call: Callable[[], Any], capability: str) -> str:
     """What is wrong with how a verb that is lacking answers; nothing where it refuses."""
     try:
         call()
@@ -96,10 +98,9 @@ def _is_zero(model: Model, slot: int) -> bool:
     return not any(bool(rows.any()) for rows in found)
 
 
-def _who(
-    case: Case, geometry: Geometry, capability: str, problem: str
-) -> Iterator[tuple[str, str]]:
-    yield "pool" if case.allocator is None else "allocator", case.name
+def who(case: Case, geometry: Geometry, capability: str, problem: str) -> Iterator[tuple[str, str]]:
+    """The evidence: who says to lack what, and what was found."""
+    yield case.subject, case.name
     yield "geometry", str(geometry)
     yield "lacks", capability
     yield "found", problem

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.allocator import Allocator
 from conformance.contract import Clause, Level, applies
+from conformance.host_tier import HostTier
 from conformance.options import is_replay, replay_text
 from conformance.pool import Family, Pool
 
@@ -27,10 +28,15 @@ class Declared:
 
     pools: tuple[Pool, ...]
     allocators: tuple[Allocator, ...]
+    tiers: tuple[HostTier, ...]
     families: tuple[Family, ...]
     made: frozenset[type]
     with_companions: frozenset[str]
 
+
+Tested = Pool | Allocator | HostTier
+"""What programs are run on."""
+Entry = Tested | Family
 
 SIMULATED_SHARE = 0.4
 """The share of Hypothesis's examples that is run on a simulated device."""
@@ -45,26 +51,33 @@ def declared(config: pytest.Config) -> Declared:
     if _DECLARED not in config.stash:
         entries: list[Any] = []
         for returned in config.hook.pytest_kv_pools(config=config):
-            if isinstance(returned, Pool | Allocator | Family):
+            if isinstance(returned, Entry):
                 raise pytest.UsageError(f"pytest_kv_pools must return a list, got {returned!r}")
             entries.extend(returned)
         for entry in entries:
-            if not isinstance(entry, Pool | Allocator | Family):
+            if not isinstance(entry, Entry):
                 raise pytest.UsageError(
-                    f"pytest_kv_pools: {entry!r} is not a Pool, an Allocator or a Family"
+                    f"pytest_kv_pools: {entry!r} is not a Pool, an Allocator, a HostTier or a "
+                    "Family"
                 )
         pools = tuple(e for e in entries if isinstance(e, Pool))
         allocators = tuple(e for e in entries if isinstance(e, Allocator))
-        names = [pool.name for pool in pools] + [a.name for a in allocators]
+        tiers = tuple(e for e in entries if isinstance(e, HostTier))
+        named: list[Tested] = [*pools, *allocators, *tiers]
+        names = [entry.name for entry in named]
         for name in names:
             if names.count(name) > 1:
                 raise pytest.UsageError(
-                    f"pytest_kv_pools: two pools or allocators are named {name!r}"
+                    f"pytest_kv_pools: two pools, allocators or host tiers are named {name!r}"
                 )
         families = tuple(e for e in entries if isinstance(e, Family))
         _check_device(config)
-        _check_isolation(config, [*pools, *allocators])
-        config.stash[_DECLARED] = Declared(pools, allocators, families, *_probe(config, pools))
+        _check_isolation(config, [*pools, *allocators, *tiers])
+        made, companions = _probe(config, pools)
+        _, behind_tiers = _probe(config, [tier.pool for tier in tiers if tier.pool not in pools])
+        config.stash[_DECLARED] = Declared(
+            pools, allocators, tiers, families, made, companions | behind_tiers
+        )
     return config.stash[_DECLARED]
 
 
@@ -97,7 +110,7 @@ def _simulate(name: str) -> None:
         raise pytest.UsageError(f"--kv-device={name}: {error}") from None
 
 
-def _check_isolation(config: pytest.Config, entries: Sequence[Pool | Allocator]) -> None:
+def _check_isolation(config: pytest.Config, entries: Sequence[Tested]) -> None:
     device = config.getoption("--kv-device")
     for entry in entries:
         if entry.isolated and not device.startswith("cpu"):
@@ -158,25 +171,25 @@ def _class_cases(
         raise pytest.UsageError(f"Family {family.name}: {error}") from None
 
 
-def subjects_of(found: Declared, clause: Clause) -> Sequence[Pool | Allocator]:
-    """The pools or the allocators, whichever `clause` is about."""
+def subjects_of(found: Declared, clause: Clause) -> Sequence[Tested]:
+    """The pools, the allocators or the host tiers, whichever `clause` is about."""
+    if clause.subject == "host tiers":
+        return found.tiers
     return found.allocators if clause.subject == "allocators" else found.pools
 
 
-def make_case(
-    config: pytest.Config, entry: Pool | Allocator, clause: Clause, replay: str | None
-) -> Case:
+def make_case(config: pytest.Config, entry: Tested, clause: Clause, replay: str | None) -> Case:
     """`entry` under `clause` as this session asks for it."""
     from conformance.case import Case
 
     return Case(
-        entry.pool if isinstance(entry, Allocator) else entry,
+        entry if isinstance(entry, Pool) else entry.pool,
         clause,
         config.getoption("--kv-device"),
         _level(config, entry),
         int(config.getini("kv_contract")),
         replay,
-        entry if isinstance(entry, Allocator) else None,
+        None if isinstance(entry, Pool) else entry,
         config.stash.setdefault(_PASSED, {}),
         _most_programs(config.getoption("--kv-device")),
     )
@@ -192,7 +205,7 @@ def _most_programs(device: str) -> float:
     return settings().max_examples * SIMULATED_SHARE if is_simulated(device) else math.inf
 
 
-def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
+def why_off(config: pytest.Config, entry: Tested, clause: Clause) -> str:
     """Why `clause` is not checked of `entry` in this session; "" where it is."""
     offers = _offers(declared(config), entry) | _offered_by(config.getoption("--kv-device"))
     missing = clause.needs - offers
@@ -201,7 +214,7 @@ def why_off(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> s
     return why_not_judged(config, entry, clause)
 
 
-def why_not_judged(config: pytest.Config, entry: Pool | Allocator, clause: Clause) -> str:
+def why_not_judged(config: pytest.Config, entry: Tested, clause: Clause) -> str:
     """Why a check that finds `clause` broken says nothing of it; "" where it fails."""
     if clause.id in entry.undefined:
         return f"{clause.id} is undefined for {entry.name!r}: {entry.undefined[clause.id]}"
@@ -211,15 +224,16 @@ def why_not_judged(config: pytest.Config, entry: Pool | Allocator, clause: Claus
     return ""
 
 
-def _level(config: pytest.Config, entry: Pool | Allocator | Family) -> Level:
+def _level(config: pytest.Config, entry: Tested | Family) -> Level:
     level: Level = entry.level or config.getini("kv_level")
     return level
 
 
-def _offers(found: Declared, entry: Pool | Allocator) -> frozenset[str]:
+def _offers(found: Declared, entry: Tested) -> frozenset[str]:
     if isinstance(entry, Allocator):
         return entry.offers
-    with_companions = entry.name in found.with_companions
+    pool = entry if isinstance(entry, Pool) else entry.pool
+    with_companions = pool.name in found.with_companions
     return entry.offers | ({"companions"} if with_companions else set())
 
 
@@ -255,9 +269,10 @@ def require_checks(config: pytest.Config) -> None:
     """
     found, checked = declared(config), config.stash[_CHECKED]
     owners = {owner for owner, _, _ in checked}
-    entries: list[Pool | Allocator | Family] = [
+    entries: list[Tested | Family] = [
         *found.pools,
         *found.allocators,
+        *found.tiers,
         *found.families,
     ]
     for entry in entries:
@@ -286,10 +301,11 @@ def require_checks(config: pytest.Config) -> None:
 def complete(config: pytest.Config, case: Any) -> None:
     """A check has passed. Fail one of offload and reload that restored no row: it has seen
     nothing."""
-    if case.clause.subject != "signatures":
-        case.complete()
+    if case.clause.subject == "signatures":
+        return
+    case.complete()
     replayed = is_replay(config)
-    moves = "offload" in case.clause.needs
+    moves = "offload" in case.clause.needs or case.draws_from_tier
     if moves and not replayed and case.known is None and not case.rows_compared:
         pytest.fail(
             f"{case.clause.id}: no row of pool {case.pool.name!r} was reloaded and compared in "

@@ -8,13 +8,14 @@ from importlib.metadata import entry_points
 import pytest
 
 from conformance.allocator import Allocator
+from conformance.host_tier import HostTier
 from conformance.items import case_of
 from conformance.pool import Family, Pool
 
 GROUP = "kv_pools"
 
 
-def pytest_kv_pools() -> list[Pool | Allocator | Family]:
+def pytest_kv_pools() -> list[Pool | Allocator | HostTier | Family]:
     """Each entry point is a function without arguments that returns what the hook returns."""
     return [entry for point in entry_points(group=GROUP) for entry in point.load()()]
 

@@ -16,18 +16,27 @@ def fewest(steps: Steps, shows: Callable[[Steps], bool]) -> Steps:
     """`steps` without whole requests and then without single steps, while it `shows` the same
     failure at its last step, which stays."""
     *before, last = steps
+    return (*_fewest(before, lambda steps: shows((*steps, last))), last)
+
+
+def fewest_of_all(steps: Steps, shows: Callable[[Steps], bool]) -> Steps:
+    """As `fewest`, of a failure that is met after the last step: none has to stay."""
+    return tuple(_fewest(list(steps), shows))
+
+
+def _fewest(before: list[Step], shows: Callable[[Steps], bool]) -> list[Step]:
     requests = dict.fromkeys(name for step in before for name in _requests(step))
     for name in requests:
         without = [step for step in before if name not in _requests(step)]
-        if len(without) < len(before) and _still(shows, (*without, last)):
+        if len(without) < len(before) and _still(shows, tuple(without)):
             before = without
     at = len(before)
     while at:
         at -= 1
-        if _still(shows, (*before[:at], *before[at + 1 :], last)):
+        if _still(shows, (*before[:at], *before[at + 1 :])):
             del before[at]
             at = len(before)  # what was needed before may not be now
-    return (*before, last)
+    return before
 
 
 def _requests(step: Step) -> tuple[str, ...]:

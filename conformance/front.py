@@ -13,6 +13,7 @@ from torch import Tensor
 from conformance.adapters import AllocatorAdapter
 from conformance.adapters.plain import PLAIN_ALLOCATOR
 from conformance.allocator import Allocator
+from conformance.calls import attempt
 from conformance.ledger import Ids, Ledger
 from conformance.programs import (
     BEGIN_GROUP,
@@ -117,6 +118,9 @@ class Front:
                 raise ValueError(f"program: {str(step)!r} names rows; an allocator chooses them")
         self._check(blame)
 
+    def finish(self) -> None:
+        """Everything was compared after its step."""
+
     def _concerns_nobody(self, step: Step) -> bool:
         """Whether a step is about a request, or a copy of one, that got no ids; `KeyError` for
         a name that no earlier step has made."""
@@ -171,7 +175,7 @@ class Front:
         fits = self.ledger.fits(request, tokens)
         clause = "capacity_can_be_used" if fits else "exhaustion_changes_nothing"
         self.run.announce(self.run.step, clause)
-        ids, error = self._try(
+        ids, error = attempt(
             lambda: self.adapter.alloc(self.made, tokens, self._ids(held, kept=False))
         )
         if not fits:
@@ -327,7 +331,7 @@ class Front:
     def _refuse(self, call: Free) -> str:
         """An illegal free."""
         ids, clause = self._named(call), self._why_illegal(call)
-        _, error = self._try(lambda: self.adapter.free(self.made, self._ids(ids)))
+        _, error = attempt(lambda: self.adapter.free(self.made, self._ids(ids)))
         self.run.refused(clause, "", error)
         return clause
 
@@ -340,14 +344,8 @@ class Front:
             self.passed.append(tensor)
         return tensor
 
-    def _try(self, call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-        try:
-            return call(), None
-        except Exception as error:
-            return None, error
-
     def _must(self, clause: str, call: Callable[[], Any]) -> None:
-        _, error = self._try(call)
+        _, error = attempt(call)
         if error is not None:
             self.run.broken(clause, f"raised {told(error)}")
             raise StopProgram

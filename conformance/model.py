@@ -252,6 +252,16 @@ class Model:
                     return self._locate(number, cells)
         return None
 
+    def difference_within(self, cells: Cells) -> Difference | None:
+        """The first of `cells` that is wrong, payload first. Nothing is waited for."""
+        for number, image in enumerate(self.expected):
+            places, _ = image.places(cells)
+            wrong = (image.buffer.gather(places) != image.gather(places)).any(-1)
+            if bool(wrong.any()):
+                layer, at = (int(i) for i in wrong.nonzero()[0])
+                return Difference(number, layer, int(places[at]), True, int(wrong.sum()) - 1)
+        return None
+
     def _locate(self, number: int, cells: Cells | None) -> Difference:
         actual, image = self.actual[number], self.expected[number]
         every = torch.arange(actual.cells, device=self.device)
@@ -275,6 +285,11 @@ class Model:
         cell = torch.tensor([found.cell], device=self.device)
         is_ = actual.gather(cell)[found.layer, 0]
         must = self.expected[found.buffer].gather(cell)[found.layer, 0]
+        return self.told(found, is_, must)
+
+    def told(self, found: Difference, is_: Tensor, must: Tensor) -> str:
+        """The difference between the bytes `is_` and `must`, uint8 `[width]`, in words."""
+        actual = self.actual[found.buffer]
         others = f" (and {found.others} more cells of {actual.name})" if found.others else ""
         return (
             f"{actual.addressed_by} row {found.cell} of {actual.name}, "

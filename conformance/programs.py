@@ -3,8 +3,9 @@
     write r0 at 4..6 state 3; offload r0 as c0 state 3; overwrite; reload c0 at 9,8,12 state 5
 
 Rows are token ids; `4..6` includes both ends, `none` is no rows. Steps that name rows run on
-a pool alone; `extend r0 by 3` and `resume r0 from c0` leave the rows to an allocator. Words
-at the end of offload and reload give the form of the id tensors.
+a pool alone; `extend r0 by 3` and `resume r0 from c0` leave the rows to an allocator; a host tier
+copies while the program goes on: `back up r0; await backup of r0; load r0 at 8..11; use r0`.
+Words at the end of offload and reload give the form of the id tensors.
 """
 
 from __future__ import annotations
@@ -183,6 +184,65 @@ class Foreign:
     tokens: int
 
 
+@step("back up {request}")
+class BackUp:
+    """Copies of the whole pages of `request`, its state too, to fresh host rows, are begun."""
+
+    request: str
+
+
+@step("load {request} at {rows}{state}")
+class Load:
+    """Copies of what was backed up of `request` into `rows`, where it lives from now on, are
+    begun."""
+
+    request: str
+    rows: Rows
+    state: int | None = None
+
+
+Which = Literal["backup", "load"]
+codec("which", "backup|load", str, str)
+
+
+@step("await {which} of {request}")
+class Await:
+    """The host waits for the backup of `request`, or for its last load."""
+
+    which: Which
+    request: str
+
+
+@step("poll {which} of {request}")
+class Poll:
+    """The host asks until the backup of `request`, or its last load, says that it is done."""
+
+    which: Which
+    request: str
+
+
+@step("use {request}")
+class Use:
+    """The current stream waits for one layer of the load of `request` after the other, and
+    reads each then."""
+
+    request: str
+
+
+@step("read {request}")
+class Read:
+    """The current stream reads the rows of `request` when it comes to that."""
+
+    request: str
+
+
+@step("drop {request}")
+class Drop:
+    """The host rows of `request` are given back. With copies in flight this may be refused."""
+
+    request: str
+
+
 Verb = Literal["overwrite", "clear", "begin group", "end group", "compact", "overwrite ids"]
 codec("verb", "overwrite|clear|begin group|end group|compact|overwrite ids", str, str)
 
@@ -205,15 +265,18 @@ COMPACT = Bare("compact")
 SCRIBBLE_IDS = Bare("overwrite ids")
 """The caller overwrites every tensor of ids that it got from the allocator or passed to it."""
 
-codec("call", "(?:offload|reload|free|move) .+", str, read_step)
+codec("call", "(?:offload|reload|free|move|drop) .+", str, read_step)
 
 
 @step("refuse {call}")
 class Refuse:
     """An illegal call: it must raise, and nothing may change."""
 
-    call: Offload | Reload | Free | Move
+    call: Offload | Reload | Free | Move | Drop
 
+
+TierStep = BackUp | Load | Await | Poll | Use | Read | Drop
+"""What only a host tier does."""
 
 Step = (
     Write
@@ -231,6 +294,7 @@ Step = (
     | ZeroState
     | Scribble
     | Foreign
+    | TierStep
     | Bare
     | Refuse
 )

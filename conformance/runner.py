@@ -12,11 +12,12 @@ from torch import Tensor
 
 from conformance.allocator import Allocator
 from conformance.build import adapter_of, build
-from conformance.calls import Verb, ids_of, outcome, waiting
+from conformance.calls import Verb, attempt, ids_of, outcome, waiting
 from conformance.cells import Cells
 from conformance.copies import LiveCopy
 from conformance.front import Front
 from conformance.geometry import Geometry
+from conformance.host_tier import HostTier
 from conformance.isolation import Announce, unheard
 from conformance.model import Model
 from conformance.pool import Pool
@@ -26,6 +27,7 @@ from conformance.programs import (
     Bare,
     Claim,
     CopyState,
+    Drop,
     Extend,
     Foreign,
     Form,
@@ -39,11 +41,13 @@ from conformance.programs import (
     Retract,
     Scribble,
     Step,
+    TierStep,
     Write,
     ZeroState,
 )
 from conformance.refusals import REFUSALS, why_illegal
 from conformance.step_text import Rows
+from conformance.tiers.front import TierFront
 from conformance.timing import Timing, timing_of
 from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble, told
 
@@ -53,18 +57,20 @@ def run(
     geometry: Geometry,
     program: Program,
     on_trouble: OnTrouble,
-    allocator: Allocator | None = None,
+    front: Allocator | HostTier | None = None,
     announce: Announce = unheard,
 ) -> Tally:
-    """Run `program` on a new pool, behind a new allocator where one is given, and compare
-    every row after each step that may change one.
+    """Run `program` on a new pool, with a new allocator or host tier where one is given, and
+    compare every row after each step that may change one.
 
     Each trouble goes to `on_trouble`, which decides whether to go on. `announce` hears of
     each step before it is run.
     """
     run = new_run(pool, geometry, program, on_trouble, announce)
-    if allocator is not None:
-        run.front = Front.before(allocator, run)
+    if isinstance(front, Allocator):
+        run.front = Front.before(front, run)
+    elif front is not None:
+        run.front = TierFront.before(front, run)
     return run.run()
 
 
@@ -101,7 +107,7 @@ class Run:
     model: Model
     owned: frozenset[int]
     timing: Timing
-    front: Front | None = None
+    front: Front | TierFront | None = None
     step: int = 0
     tally: Tally = field(default_factory=lambda: Tally(programs=1))
     copies: dict[str, LiveCopy] = field(default_factory=dict)
@@ -119,6 +125,8 @@ class Run:
                     what = f"program: {str(step)!r} names {name}, which is not there then"
                     raise LookupError(what) from None
             self._check_copies()
+            if self.front is not None:
+                self.front.finish()
         except StopProgram:
             pass
         return self.tally
@@ -163,7 +171,7 @@ class Run:
             case Bare() if step == OVERWRITE:
                 self.model.overwrite()
             case _:
-                raise ValueError(f"program: {str(step)!r} needs an allocator")
+                raise ValueError(f"program: {str(step)!r} needs {_needed(step)}")
 
     def place(self, request: str, held: Rows, rows: Rows, state: int | None) -> None:
         """Write new tokens of `request` at `rows`, behind those that it holds."""
@@ -288,7 +296,7 @@ class Run:
     def _change_state(self, verb: Callable[..., None], source: int, *target: int) -> None:
         ids = [self.ids(PLAIN, (state,)) for state in (source, *target)]
         clause = "state_copy_copies_every_buffer" if target else "zeroed_state_is_zero"
-        _, error = outcome(lambda *_: verb(self.made, *ids), ids[0], None)
+        _, error = attempt(lambda: verb(self.made, *ids))
         error = error or self.unsettled()
         if error is not None:
             self.broken(clause, f"raised {told(error)}")
@@ -299,10 +307,10 @@ class Run:
             self.model.zero_state(source)
         self.compare(clause)
 
-    def _refuse(self, call: Offload | Reload | Free | Move) -> None:
+    def _refuse(self, call: Offload | Reload | Free | Move | Drop) -> None:
         copy = self.copies.get(call.copy) if isinstance(call, Reload) else None
-        if isinstance(call, Free):
-            raise ValueError(f"program: 'refuse {call}' needs an allocator")
+        if isinstance(call, Free | Drop):
+            raise ValueError(f"program: 'refuse {call}' needs {_needed(call)}")
         rows, state, verb, form = self._illegal(call)
         clause, value = why_illegal(call, rows, copy, self.pool, self.geometry)
         ids = self.ids(form, rows)
@@ -355,7 +363,7 @@ class Run:
 
     def unsettled(self) -> Exception | None:
         """The error of an operation that was still queued."""
-        return outcome(lambda *_: self.timing.settle(), torch.empty(0), None)[1]
+        return attempt(self.timing.settle)[1]
 
     def _check_copies(self) -> None:
         for copy in self.copies.values():
@@ -381,3 +389,8 @@ class Run:
 
     def broken(self, clause: str, what: str) -> None:
         self.on_trouble(Trouble(self.step, "clause", what, clause))
+
+
+def _needed(step: Step) -> str:
+    """Who can do what a pool alone cannot."""
+    return "a host tier" if isinstance(step, TierStep) else "an allocator"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.simdevice import Pending
 
 SUITE = "written by the suite"
+READ = "read by the suite"
 
 
 def is_simulated(device: str) -> bool:
@@ -60,6 +61,15 @@ class Timing(Protocol):
     def ids_on(self, device: str, /) -> str:
         """Where ids are given to a verb, unless their form says so."""
 
+    def serial(self) -> int:
+        """A number above those of all operations queued so far, below those of later ones."""
+
+    def unfinished(self, queued: range, /) -> list[Pending]:
+        """Operations with these serials that have not finished."""
+
+    def read(self, look: Callable[[], None], rows: Tensor, /) -> None:
+        """Look at `rows` when the current stream comes to it."""
+
 
 class Unknown:
     """A device of which nothing is known: as if all had finished when a call returns."""
@@ -75,6 +85,15 @@ class Unknown:
 
     def ids_on(self, device: str, /) -> str:
         return device
+
+    def serial(self) -> int:
+        return 0
+
+    def unfinished(self, _queued: range, /) -> list[Pending]:
+        return []
+
+    def read(self, look: Callable[[], None], _rows: Tensor, /) -> None:
+        look()
 
 
 class Simulated:
@@ -109,6 +128,19 @@ class Simulated:
     def ids_on(self, device: str, /) -> str:
         return "cpu" if self._are_ids_on_host else device
 
+    def serial(self) -> int:
+        from conformance.simdevice.door import serial
+
+        return serial()
+
+    def unfinished(self, queued: range, /) -> list[Pending]:
+        return [op for op in self._device.pending() if op.serial in queued]
+
+    def read(self, look: Callable[[], None], rows: Tensor, /) -> None:
+        from conformance.simdevice.door import enqueue
+
+        enqueue(READ, look, reads=[rows])
+
     def _past_the_queues(self, buffer: Buffer) -> Buffer:
         from conformance.simdevice.door import host_view
 
@@ -129,7 +161,7 @@ class Simulated:
                 whose = self._whose(tensor)
                 yield (
                     "copy_is_complete_on_return",
-                    f"{path or 'the copy'}{whose} is not there yet: {_told(op)} when offload "
+                    f"{path or 'the copy'}{whose} is not there yet: {told_late(op)} when offload "
                     "returned",
                 )
                 return
@@ -142,7 +174,7 @@ class Simulated:
                     yield (
                         "reload_is_complete_on_return",
                         f"{buffer.name}, layer {buffer.first_layer + layer}, is not written "
-                        f"yet: {_told(op)} when reload returned",
+                        f"yet: {told_late(op)} when reload returned",
                     )
                     return
 
@@ -172,5 +204,5 @@ def _writer(tensor: Tensor, pending: Sequence[Pending]) -> Pending | None:
     return next((op for op in pending if op.will_write(tensor)), None)
 
 
-def _told(op: Pending) -> str:
+def told_late(op: Pending) -> str:
     return f"{op} had not finished (to wait for it: {op.remedy})"

@@ -8,9 +8,14 @@ from typing import Literal
 from conformance.contract import Clause, Subject, did_you_mean, find_clause
 from conformance.known import Known
 
-Place = Literal["Pool", "Allocator", "Family"]
+Place = Literal["Pool", "Allocator", "HostTier", "Family"]
 """What declares something of a clause: the one whose checks the clause is about."""
-_AN: dict[Place, str] = {"Pool": "a Pool", "Allocator": "an Allocator", "Family": "a Family"}
+_AN: dict[Place, str] = {
+    "Pool": "a Pool",
+    "Allocator": "an Allocator",
+    "HostTier": "a HostTier",
+    "Family": "a Family",
+}
 
 
 def check_name(what: str, name: object) -> None:
@@ -52,7 +57,11 @@ def check_known(what: str, clause_id: str, entry: object, place: Place) -> None:
 
 
 def _place_of(clause: Clause) -> Place:
-    places: dict[Subject, Place] = {"signatures": "Family", "allocators": "Allocator"}
+    places: dict[Subject, Place] = {
+        "signatures": "Family",
+        "allocators": "Allocator",
+        "host tiers": "HostTier",
+    }
     return places.get(clause.subject, "Pool")
 
 

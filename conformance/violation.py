@@ -12,6 +12,8 @@ from conformance.geometry import Geometry
 from conformance.journal.records import replay_command
 from conformance.programs import Program
 
+Subject = Literal["pool", "allocator", "host tier"]
+
 
 class Violation(AssertionError):  # noqa: N818
     """A clause is broken; the message is what the user reads. `clause` names it, `finding`
@@ -40,15 +42,16 @@ def violation(clause: str, evidence: Sequence[tuple[str, str]]) -> Violation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was seen on `pool`, the name of a pool or an allocator: after which step of which
-    program, and what was wrong. `step` is None where what failed was no step of the program."""
+    """What was seen on `pool`, the name of a pool, allocator or host tier: after which step of
+    which program, and what was wrong. `step` is None where what failed was no step of the
+    program."""
 
     pool: str
     geometry: Geometry
     program: Program
     step: int | None
     what: str
-    subject: Literal["pool", "allocator"] = "pool"
+    subject: Subject = "pool"
 
     @property
     def replay(self) -> str:

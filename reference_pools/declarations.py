@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance import Allocator, Family, Pool
+from conformance import Allocator, Family, HostTier, Pool
 from conformance.adapters.plain import Plain
 from conformance.geometry import Geometry
 from reference_pools import (
@@ -27,6 +27,7 @@ from reference_pools import (
     StatePool,
     TokenPool,
     VirtualPool,
+    host,
 )
 from reference_pools.allocators import (
     HostAllocator,
@@ -172,8 +173,8 @@ def _shared(geometry: Geometry) -> dict[str, object]:
     }
 
 
-def kv_pools() -> list[Pool | Allocator | Family]:
-    """Every reference pool and allocator at level strict, and their family."""
+def kv_pools() -> list[Pool | Allocator | HostTier | Family]:
+    """Every reference pool, allocator and host tier at level strict, and their family."""
     family = Family(
         KVPool,
         packages=["reference_pools"],
@@ -182,7 +183,7 @@ def kv_pools() -> list[Pool | Allocator | Family]:
         level="strict",
     )
     pools = _pools()
-    return [family, *pools.values(), *_allocators(pools)]
+    return [family, *pools.values(), *_allocators(pools), *_host_tiers(pools)]
 
 
 def _pools() -> dict[str, Pool]:
@@ -226,6 +227,29 @@ def _allocators(pools: dict[str, Pool]) -> list[Allocator]:
         strict("state-slots", make_state_slots, pools["hybrid"], kind="slots"),
         strict("host-rows", make_host_rows, pools["token"], kind="host"),
     ]
+
+
+def _host_tiers(pools: dict[str, Pool]) -> list[HostTier]:
+    strict = partial(HostTier, level="strict")
+    by_layer = partial(make_host_tier, layout="layer_first")
+    by_page = partial(make_host_tier, layout="page_first")
+    return [
+        strict("token-host", by_layer, pools["token"]),
+        strict("mla-host", by_page, pools["mla"]),
+        strict("dsa-host", by_layer, pools["dsa"]),
+        strict("fp8-host", by_page, pools["fp8"]),
+        strict("fp4-host", by_layer, pools["fp4"]),
+        strict("hybrid-host", by_page, pools["hybrid"]),
+        strict("hybrid-dsa-host", by_page, pools["hybrid-dsa"]),
+    ]
+
+
+def make_host_tier(
+    pool: KVPool, layout: host.Layout = "layer_first", waits: host.Waits | None = None
+) -> host.HostTier:
+    """A host of one page less than the pool has."""
+    memory = host.HostPool(pool, pages=pool.size // pool.page_size - 1, layout=layout)
+    return host.HostTier(pool, memory, memory.allocator(), waits=waits)
 
 
 def make_state_slots(pool: HybridPool) -> StateSlotAllocator:

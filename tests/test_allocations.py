@@ -250,7 +250,7 @@ def test_lives_in_a_single_page_are_legal(name: str) -> None:
 def test_allocations_shrink_to_requests_of_one_id() -> None:
     """All of them go, and the last one gets everything."""
     ids = ALLOCATORS["token-ids"]
-    strategy = scenarios.programs(ids.pool, "cpu", scenarios.allocations, allocator=ids)
+    strategy = scenarios.programs(ids.pool, "cpu", scenarios.allocations, front=ids)
     few = settings(derandomize=True, database=None, max_examples=50)
     geometry, program = find(strategy, lambda _: True, settings=few)
     *small, last = [step.tokens for step in program if isinstance(step, Extend)]

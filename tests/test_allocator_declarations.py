@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from conformance import Allocator, Known, Pool
+from conformance import Allocator, HostTier, Known, Pool
 from conformance.allocator import ALLOCATOR_CAPABILITIES, ALLOCATOR_KINDS
 from conformance.case import Case
 from conformance.claims import check_lacking_verbs
@@ -172,6 +172,7 @@ def test_known_of_a_pool_is_not_that_of_an_allocator() -> None:
 
 A_POOL = partial(Pool, "x", object, kind="token")
 AN_ALLOCATOR = partial(Allocator, "x", object, TOKEN)
+A_HOST_TIER = partial(HostTier, "x", object, TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_mistake_in_what_is_undefined(
 
 @pytest.mark.parametrize("clause", CLAUSES.values(), ids=list(CLAUSES))
 def test_exactly_the_strict_clauses_can_be_undefined(clause: Any) -> None:
-    declare = AN_ALLOCATOR if clause.subject == "allocators" else A_POOL
+    declare = {"allocators": AN_ALLOCATOR, "host tiers": A_HOST_TIER}.get(clause.subject, A_POOL)
     if clause.level == "strict" and clause.subject != "signatures":
         assert clause.id in declare(undefined={clause.id: "a reason"}).undefined
     else:
@@ -315,7 +316,7 @@ class TakesFirst(Refuses):
 def lacking(cls: type[PagedAllocator], *lacks: str) -> Case:
     declared = Allocator("paged", cls, TOKEN, lacks=lacks)
     case = Case(TOKEN, CLAUSES["lacking_verbs_are_refused"], "cpu", "required", 1)
-    case.allocator = declared
+    case.front = declared
     return case
 
 
@@ -374,7 +375,7 @@ def test_lack_of_zeroing_is_looked_at(cls: type[StateSlotAllocator]) -> None:
     hybrid = Pool("hybrid", make_hybrid, kind="hybrid")
     slots = Allocator("slots", lambda p: cls(p.state), hybrid, kind="slots", lacks=["zeroing"])
     case = Case(hybrid, CLAUSES["lacking_verbs_are_refused"], "cpu", "required", 1)
-    case.allocator = slots
+    case.front = slots
     if cls is LeavesState:
         check_lacking_verbs(case)
         return

@@ -150,7 +150,7 @@ def test_program_is_blamed_on_the_plainest_clause(
     slides = front in (FreesToTheOtherLevel, FreesUnmappedRows, FreesPageByOneToken)
     pool = window if slides else Pool("p", make_token, kind="token")
     allocator = Allocator("a", front, pool, kind="window" if slides else "token")
-    case = Case(pool, CLAUSES[CONSERVED], "cpu", "strict", 1, allocator=allocator)
+    case = Case(pool, CLAUSES[CONSERVED], "cpu", "strict", 1, front=allocator)
     with pytest.raises(Violation) as caught:
         case.run(*case.read(program))
     assert caught.value.clause == clause

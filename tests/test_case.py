@@ -40,7 +40,7 @@ def session() -> Callable[..., Case]:
         is_allocator = isinstance(declared, Allocator)
         pool = declared.pool if is_allocator else declared
         made = Case(pool, CLAUSES[clause], "cpu", "strict", 1, replay)
-        made.allocator, made.passed = declared if is_allocator else None, passed
+        made.front, made.passed = declared if is_allocator else None, passed
         return made
 
     return case
@@ -211,10 +211,10 @@ def test_case_of_an_allocator_is_the_allocators() -> None:
     known = {"ids_are_conserved": Known("leaks", "extend r0 by 1; free r0")}
     allocator = Allocator("leaky", TokenAllocator, IDS.pool, known=known)
     case = Case(IDS.pool, CLAUSES["ids_are_conserved"], "cpu", "required", 1)
-    case.allocator = allocator
+    case.front = allocator
     assert (case.declared, case.name, case.owner) == (allocator, "leaky", "leaky")
     assert case.known == known["ids_are_conserved"]
-    case.allocator = None
+    case.front = None
     assert (case.declared, case.name, case.known) == (IDS.pool, "single", None)
 
 

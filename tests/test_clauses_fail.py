@@ -19,11 +19,12 @@ import drifted
 import pytest
 from broken_allocators import ALLOCATORS
 from broken_pools import CLASSES, POOLS, family
+from broken_tiers import HOST_TIERS
 from broken_timing import TIMING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import Allocator, Family, Pool
+from conformance import Allocator, Family, HostTier, Pool
 from conformance import suite as checks
 from conformance.case import Case
 from conformance.contract import CLAUSES
@@ -31,7 +32,7 @@ from conformance.declared import violations_in
 from conformance.signatures.family import ClassCase, class_cases
 from conformance.signatures.live import member_of
 from conformance.signatures.rules import RULES
-from conformance.suite.checks import quiet
+from conformance.suite.checks import quiet, without_shrinking
 from conformance.timing import prepare
 from conformance.violation import Violation
 from reference_pools import KVPool
@@ -43,20 +44,21 @@ FAULTS = {fault.clause: fault.declared() for fault in reversed(SHORTEST)}
 PINNED = quiet(settings(derandomize=True, database=None))
 
 
-def broken(clause: str) -> Pool | Allocator:
+def broken(clause: str) -> Pool | Allocator | HostTier:
     """What fails this clause and no other, made up or out of the catalogue."""
-    made_up = POOLS.get(clause) or ALLOCATORS.get(clause) or TIMING.get(clause)
-    return made_up or FAULTS[clause]
+    for made_up in (POOLS, ALLOCATORS, TIMING, HOST_TIERS):
+        if clause in made_up:
+            return made_up[clause]
+    return FAULTS[clause]
 
 
-def case_of(entry: Pool | Allocator, clause: str) -> Case:
-    allocator = entry if isinstance(entry, Allocator) else None
-    pool = entry.pool if isinstance(entry, Allocator) else entry
+def case_of(entry: Pool | Allocator | HostTier, clause: str) -> Case:
+    pool, front = (entry, None) if isinstance(entry, Pool) else (entry.pool, entry)
     device = "cpu"
     if "simulated" in CLAUSES[clause].needs:
         prepare()
         device = "sim"
-    return Case(pool, CLAUSES[clause], device, entry.level or "strict", 1, allocator=allocator)
+    return Case(pool, CLAUSES[clause], device, entry.level or "strict", 1, front=front)
 
 
 def program_message(clause: str) -> str:
@@ -66,7 +68,8 @@ def program_message(clause: str) -> str:
     check = getattr(checks, f"test_{clause}")
     if hasattr(check, "hypothesis"):
         body = check.hypothesis.inner_test
-        check = PINNED(given(data=st.data())(lambda data: body(case, data)))
+        as_there = PINNED if CLAUSES[clause].subject != "host tiers" else without_shrinking(PINNED)
+        check = as_there(given(data=st.data())(lambda data: body(case, data)))
     else:
         check = partial(check, case)
     with pytest.raises((Violation, BaseExceptionGroup)) as caught:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from conformance import Allocator, Pool
+from conformance import Allocator, HostTier, Pool
 from conformance.allocator import ALLOCATOR_CAPABILITIES, ALLOCATOR_KINDS
 from conformance.contract import (
     CLAUSES,
@@ -18,10 +18,12 @@ from conformance.contract import (
     allocators,
     did_you_mean,
     find_clause,
+    host_tiers,
     pools,
     signatures,
     timing,
 )
+from conformance.host_tier import HOST_TIER_CAPABILITIES
 from conformance.pool import CAPABILITIES, KINDS
 
 each_clause = pytest.mark.parametrize("clause", CLAUSES.values(), ids=list(CLAUSES))
@@ -59,12 +61,30 @@ def offers_of_allocators() -> list[frozenset[str]]:
     ]
 
 
+def offers_of_host_tiers() -> list[frozenset[str]]:
+    """What a host tier offers, lacking nothing or one thing, with companions and without."""
+    lacking: list[Any] = [[], *([capability] for capability in HOST_TIER_CAPABILITIES)]
+    return [
+        HostTier("t", object, HYBRID, lacks=lacks).offers | more | device
+        for lacks in lacking
+        for more in (set(), {"companions"})
+        for device in (set(), {"simulated"})
+    ]
+
+
+def offers_of_everything() -> list[frozenset[str]]:
+    return [*offers_of_pools(), *offers_of_allocators(), *offers_of_host_tiers()]
+
+
 def offers_to(clause: Clause) -> list[frozenset[str]]:
+    if clause.subject == "host tiers":
+        return offers_of_host_tiers()
     return offers_of_allocators() if clause.subject == "allocators" else offers_of_pools()
 
 
 def test_no_two_clauses_share_a_name() -> None:
-    every = (*pools.CLAUSES, *timing.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)
+    parts = (pools, timing, allocators, host_tiers, signatures)
+    every = [clause for part in parts for clause in part.CLAUSES]
     assert [clause.id for clause in every] == list(CLAUSES)
     assert len(every) == len(CLAUSES)
 
@@ -77,7 +97,8 @@ def test_each_part_of_the_contract_has_its_own_subjects() -> None:
     assert {clause.subject for clause in allocators.CLAUSES} == {"allocators"}
     assert {clause.subject for clause in signatures.CLAUSES} == {"signatures"}
     assert {clause.subject for clause in timing.CLAUSES} == {"timing"}
-    others = set(get_args(Subject)) - {"allocators", "signatures", "timing"}
+    assert {clause.subject for clause in host_tiers.CLAUSES} == {"host tiers"}
+    others = set(get_args(Subject)) - {"allocators", "host tiers", "signatures", "timing"}
     assert {clause.subject for clause in pools.CLAUSES} == others
 
 
@@ -132,11 +153,11 @@ def test_need_of_source_is_for_families_alone() -> None:
 @pytest.mark.parametrize("need", [need for need in get_args(Need) if need != "source"])
 def test_what_can_be_needed_is_needed_and_offered(need: str) -> None:
     assert any(need in clause.needs for clause in CLAUSES.values())
-    assert any(need in offers for offers in (*offers_of_pools(), *offers_of_allocators()))
+    assert any(need in offers for offers in offers_of_everything())
 
 
 def test_nothing_is_offered_that_no_clause_can_need() -> None:
-    offered = frozenset().union(*offers_of_pools(), *offers_of_allocators())
+    offered = frozenset().union(*offers_of_everything())
     assert offered <= set(get_args(Need))
 
 

@@ -45,7 +45,7 @@ class KeepsLastId(PagedAllocator):
 
 def run(front: Any, program: str, clause: str = "ids_are_conserved", **more: Any) -> Case:
     allocator = Allocator("ids", front, POOL, level="strict", isolated=True, **more)
-    case = Case(POOL, find_clause(clause), "cpu", "strict", 1, allocator=allocator)
+    case = Case(POOL, find_clause(clause), "cpu", "strict", 1, front=allocator)
     case.run(*case.read(program))
     return case
 

@@ -135,8 +135,8 @@ def test_bad_option_is_named(engine, options: tuple[str, ...], message: str) -> 
 @pytest.mark.parametrize(
     ("entries", "body", "message"),
     [
-        ((TOKEN, TOKEN), SUITE, "two pools or allocators are named 'token'"),
-        (("1",), SUITE, "1 is not a Pool, an Allocator or a Family"),
+        ((TOKEN, TOKEN), SUITE, "two pools, allocators or host tiers are named 'token'"),
+        (("1",), SUITE, "1 is not a Pool, an Allocator, a HostTier or a Family"),
         (
             (TOKEN,),
             "from conformance.suite.test_signatures import *",

@@ -8,7 +8,7 @@ import itertools
 from typing import Any, get_args
 
 import pytest
-from drawn_programs import ALLOCATORS, DECLARED, POOLS, pool_of, seeded
+from drawn_programs import ALLOCATORS, DECLARED, POOLS, TIERS, pool_of, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,16 +22,22 @@ from conformance.programs import (
     END_GROUP,
     OVERWRITE,
     SCRIBBLE_IDS,
+    Await,
+    BackUp,
     Bare,
     Claim,
     CopyState,
+    Drop,
     Extend,
     Foreign,
     Form,
     Free,
+    Load,
     Move,
     Offload,
+    Poll,
     Program,
+    Read,
     Refuse,
     Reload,
     Resume,
@@ -39,6 +45,7 @@ from conformance.programs import (
     Scribble,
     Share,
     Slide,
+    Use,
     Write,
     ZeroState,
     parse_program,
@@ -116,6 +123,16 @@ STEPS = [
     (Scribble("c0"), "scribble c0"),
     (Foreign("foreign", 3), "foreign foreign of 3"),
     (Foreign("foreign", 0), "foreign foreign of 0"),
+    (BackUp("r0"), "back up r0"),
+    (Load("r0", (8, 9)), "load r0 at 8..9"),
+    (Load("r0", (8,), 3), "load r0 at 8 state 3"),
+    (Await("backup", "r0"), "await backup of r0"),
+    (Await("load", "r0"), "await load of r0"),
+    (Poll("backup", "r0"), "poll backup of r0"),
+    (Poll("load", "r0"), "poll load of r0"),
+    (Use("r0"), "use r0"),
+    (Read("r0"), "read r0"),
+    (Drop("r0"), "drop r0"),
     (OVERWRITE, "overwrite"),
     (CLEAR, "clear"),
     (BEGIN_GROUP, "begin group"),
@@ -126,6 +143,7 @@ STEPS = [
     (Refuse(Reload("c0", (-1,), 2)), "refuse reload c0 at -1 state 2"),
     (Refuse(Free(("r0", "r0"))), "refuse free r0,r0"),
     (Refuse(Move("bad", (0,), (1,))), "refuse move bad[0] to [1]"),
+    (Refuse(Drop("r0")), "refuse drop r0"),
 ]
 
 
@@ -187,15 +205,18 @@ def test_spaces_and_a_last_semicolon_are_ignored() -> None:
 
 
 def drawn_by(name: str) -> list[scenarios.Scenario]:
-    """The scenarios from which programs for this pool or allocator are drawn."""
+    """The scenarios from which programs for this pool, allocator or host tier are drawn."""
     if name in ALLOCATORS:
         return list(scenarios.ALLOCATIONS)
-    on_pools = [scenario for scenario in EVERY if scenario not in scenarios.ALLOCATIONS]
+    if name in TIERS:
+        return list(scenarios.TIERS)
+    others = (*scenarios.ALLOCATIONS, *scenarios.TIERS)
+    on_pools = [scenario for scenario in EVERY if scenario not in others]
     return [s for s in on_pools if s not in NEED_STATE or POOLS[name].has_state]
 
 
 def test_every_scenario_is_tried() -> None:
-    groups = (*scenarios.ALL, *scenarios.LIVES, *scenarios.ALLOCATIONS)
+    groups = (*scenarios.ALL, *scenarios.LIVES, *scenarios.ALLOCATIONS, *scenarios.TIERS)
     assert set(groups) <= set(EVERY)
 
 
@@ -215,7 +236,7 @@ def test_drawn_program_is_one_line_and_reads_back(name: str, seed: int) -> None:
 
 
 def test_every_step_there_is_is_drawn() -> None:
-    """By some scenario, for some pool or allocator."""
+    """By some scenario, for some pool, allocator or host tier."""
     seen: set[str] = set()
     for name, seed in itertools.product(DECLARED, range(8)):
         for scenario in drawn_by(name):

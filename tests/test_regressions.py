@@ -93,7 +93,7 @@ def test_hook_that_returns_no_list_is_told(downstream: Any) -> None:
 
 def test_bad_declaration_is_told_without_a_traceback(downstream: Any) -> None:
     result = downstream(f"[{TOKEN}, {TOKEN}]")
-    assert "two pools or allocators are named 'token'" in result.stderr.str()
+    assert "two pools, allocators or host tiers are named 'token'" in result.stderr.str()
     assert "_genfunctions" not in result.stdout.str()
 
 
@@ -105,7 +105,7 @@ def test_bad_declaration_is_told_by_workers_too(pytester: pytest.Pytester) -> No
     pytester.makepyfile("def test_empty_set_is_legal(kv_case): ...")
     result = pytester.runpytest_subprocess("-n", "1")
     result.assert_outcomes(errors=1)
-    assert "two pools or allocators are named 'token'" in result.stdout.str()
+    assert "two pools, allocators or host tiers are named 'token'" in result.stdout.str()
     assert "INTERNALERROR" not in result.stdout.str()
 
 

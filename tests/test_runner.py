@@ -209,6 +209,25 @@ def test_step_that_needs_an_allocator_is_named(step: str) -> None:
     assert str(caught.value) == f"program: {step!r} needs an allocator"
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "back up r0",
+        "load r0 at 5..9",
+        "await backup of r0",
+        "poll load of r0",
+        "use r0",
+        "read r0",
+        "drop r0",
+        "refuse drop r0",
+    ],
+)
+def test_step_that_needs_a_host_tier_is_named(step: str) -> None:
+    with pytest.raises(ValueError, match="^program: ") as caught:
+        told(token(), f"write r0 at 5; {step}")
+    assert str(caught.value) == f"program: {step!r} needs a host tier"
+
+
 # -- programs that were typed wrong ------------------------------------------------------------
 
 

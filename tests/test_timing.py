@@ -87,7 +87,7 @@ def test_every_program_on_sim_has_a_schedule_that_is_replayed() -> None:
         seen.add(geometry.schedule.partition(":")[0])
 
     look()
-    assert seen == {"lazy", "lifo", "chosen"}
+    assert seen == {"lazy", "lifo", "chosen", "random"}
 
 
 def test_other_devices_have_no_schedule() -> None:

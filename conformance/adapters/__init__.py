@@ -87,3 +87,36 @@ class AllocatorAdapter(Protocol):
 
     def reload(self, allocator: Any, copy: Any, ids: Tensor, state_ids: Tensor | None) -> None:
         """Reload through the allocator, likewise."""
+
+
+class HostTierAdapter(Protocol):
+    """How the suite calls a host tier; `conformance.adapters.plain` has the default.
+
+    What `backup` and `load` return is theirs; the other verbs are given it back.
+    """
+
+    def backup(self, tier: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        """Begin to copy the token rows `ids` `[n]`, whole pages, and the state rows
+        `state_ids` `[1]` to fresh host rows; None where there is no room."""
+
+    def load(self, tier: Any, backup: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        """Begin to copy what was backed up into these rows."""
+
+    def wait(self, tier: Any, transfer: Any) -> None:
+        """Wait on the host until a backup, or a load, is complete."""
+
+    def is_done(self, tier: Any, transfer: Any) -> bool:
+        """Whether a backup, or a load, is complete; never waits."""
+
+    def wait_layer(self, tier: Any, load: Any, layer: int) -> None:
+        """Make the current stream wait until a layer of a load, counted from 0, is complete
+        in every buffer that has it."""
+
+    def free(self, tier: Any, backup: Any) -> None:
+        """Give the host rows of a backup back."""
+
+    def available(self, tier: Any) -> Mapping[str, int]:
+        """How many host rows can be taken: of `token`, and of `state` if there are any."""
+
+    def row_bytes(self, tier: Any) -> Mapping[str, int]:
+        """Bytes of one host row of one layer, by buffer, named as on the device."""

@@ -104,6 +104,42 @@ class PlainAllocator:
         verb(allocator, "load_cpu_copy")(copy, ids, mamba_indices=state_ids)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainHostTier:
+    """`backup(ids, state_ids)` and `load(backup, ids, state_ids)`, which return something with
+    `wait()`, `done`, and for a load `wait_layer(layer)`; `free(backup)`, `available()` and
+    `row_bytes()`."""
+
+    def backup(self, tier: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        return tier.backup(ids, state_ids)
+
+    def load(self, tier: Any, backup: Any, ids: Tensor, state_ids: Tensor | None) -> Any:
+        return tier.load(backup, ids, state_ids)
+
+    def wait(self, tier: Any, transfer: Any) -> None:  # noqa: ARG002
+        transfer.wait()
+
+    def is_done(self, tier: Any, transfer: Any) -> bool:  # noqa: ARG002
+        done = getattr(transfer, "done", None)
+        if done is None:
+            raise NotImplementedError(f"{type(transfer).__name__} has no done")
+        return bool(done)
+
+    def wait_layer(self, tier: Any, load: Any, layer: int) -> None:  # noqa: ARG002
+        verb(load, "wait_layer")(layer)
+
+    def free(self, tier: Any, backup: Any) -> None:
+        tier.free(backup)
+
+    def available(self, tier: Any) -> Mapping[str, int]:
+        rows: Mapping[str, int] = tier.available()
+        return rows
+
+    def row_bytes(self, tier: Any) -> Mapping[str, int]:
+        widths: Mapping[str, int] = verb(tier, "row_bytes")()
+        return widths
+
+
 def verb(owner: Any, name: str) -> Callable[..., Any]:
     """The method; `NotImplementedError` where `owner` has none of this name."""
     method: Callable[..., Any] | None = getattr(owner, name, None)
@@ -114,3 +150,4 @@ def verb(owner: Any, name: str) -> Callable[..., Any]:
 
 PLAIN = Plain()
 PLAIN_ALLOCATOR = PlainAllocator()
+PLAIN_HOST_TIER = PlainHostTier()

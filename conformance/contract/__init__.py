@@ -1,4 +1,4 @@
-"""The contract: every clause, as one sentence that a pool or an allocator keeps or breaks."""
+"""The contract: every clause, as one sentence that what is declared keeps or breaks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection
 from types import MappingProxyType
 
-from conformance.contract import allocators, pools, signatures, timing
+from conformance.contract import allocators, host_tiers, pools, signatures, timing
 from conformance.contract.clause import Clause, Level, Need, Subject
 
 __all__ = [
@@ -28,7 +28,7 @@ VERSION = 1
 LEVELS: tuple[Level, ...] = ("required", "strict")
 
 CLAUSES: MappingProxyType[str, Clause] = MappingProxyType(
-    {c.id: c for c in (*pools.CLAUSES, *timing.CLAUSES, *allocators.CLAUSES, *signatures.CLAUSES)}
+    {c.id: c for part in (pools, timing, allocators, host_tiers, signatures) for c in part.CLAUSES}
 )
 
 

@@ -15,6 +15,7 @@ Subject = Literal[
     "errors",
     "timing",
     "allocators",
+    "host tiers",
     "declarations",
     "signatures",
 ]
@@ -33,6 +34,8 @@ Need = Literal[
     "window",
     "virtual",
     "zeroing",
+    "layers",
+    "row_bytes",
     "lacks",
     "source",
     "simulated",
@@ -43,12 +46,13 @@ Need = Literal[
 class Clause:
     """One sentence of the contract.
 
-    `needs` says to which pools or allocators it applies: `paged` (ids run through pages in
-    order), `companions`, `state` or `stateless`, `offload`, `move` and the other verbs where
-    they are not in `lacks`, `window` and `virtual` (kinds of allocators), `lacks` (something
-    is lacking), `source` (a family that is read from source), `simulated` (a device whose
-    operations finish as late as they may). The attribute `source` is where
-    the rule comes from: public faults, a paper, a PR.
+    `needs` says to which pools, allocators or host tiers it applies: `paged` (ids run through
+    pages in order), `companions`, `state` or `stateless`, `offload`, `move` and the other verbs
+    where they are not in `lacks`, `window` and `virtual` (kinds of allocators), `layers`
+    and `row_bytes` (what a host tier may lack), `lacks` (something is lacking),
+    `source` (a family that is read from source), `simulated` (a device whose operations finish
+    as late as they may). The attribute `source` is where the rule comes from: public faults, a
+    paper, a PR.
     """
 
     id: str

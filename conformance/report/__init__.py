@@ -12,12 +12,13 @@ import pytest
 from conformance.journal.records import Failure
 
 Status = Literal["passed", "failed", "known"]
-Subject = Literal["pool", "allocator", "family"]
+Subject = Literal["pool", "allocator", "host tier", "family"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One check: of which pool, allocator or family, under which clause, what it did and found.
+    """One check: of which pool, allocator, host tier or family, under which clause, what it did and
+    found.
 
     `accused` are the clauses that were found broken, `findings` the programs that show what
     failed, as replay texts; `rows` counts token rows that were reloaded and compared, `ids`
@@ -55,7 +56,7 @@ class Outcome:
         runs = hasattr(case, "pool")
         subject: Subject = "family"
         if runs:
-            subject = "pool" if case.allocator is None else "allocator"
+            subject = case.subject
         programs, reloads, rows, known_hits, ids = astuple(case.tally) if runs else (0,) * 5
         return cls(
             subject,
@@ -96,7 +97,7 @@ class Report:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def of(self, subject: Subject) -> dict[str, list[Outcome]]:
-        """The outcomes of each pool, allocator or family, by name."""
+        """The outcomes of each pool, allocator, host tier or family, by name."""
         grouped: dict[str, list[Outcome]] = {}
         for outcome in self.outcomes:
             if outcome.subject == subject:

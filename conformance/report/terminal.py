@@ -15,11 +15,14 @@ _POOL_HEAD = ("pool", "clauses", "programs", "reloads", "rows moved", "known", "
 _ALLOCATOR_HEAD = (
     "allocator", "clauses", "programs", "reloads", "ids handed out", "known", "lacks", "failed"
 )  # fmt: skip
+_TIER_HEAD = (
+    "host tier", "clauses", "programs", "loads", "rows moved", "known", "lacks", "failed"
+)  # fmt: skip
 _FAMILY_HEAD = ("family", "classes", "checks", "exempt", "known", "failed")
 
 
 def write(out: pytest.TerminalReporter, report: Report, config: pytest.Config) -> None:
-    """Print one row per pool, allocator and family, then the clauses that were found broken."""
+    """Print one row per pool, allocator, host tier and family, then what was found broken."""
     made_with = environment(config)
     out.section("kv conformance", sep="=")
     out.write_line(", ".join(f"{name} {value}" for name, value in made_with.items()))
@@ -73,6 +76,7 @@ def _family_row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 _TABLES: tuple[tuple[Subject, tuple[str, ...], Row], ...] = (
     ("pool", _POOL_HEAD, _pool_row),
     ("allocator", _ALLOCATOR_HEAD, _allocator_row),
+    ("host tier", _TIER_HEAD, _pool_row),
     ("family", _FAMILY_HEAD, _family_row),
 )
 

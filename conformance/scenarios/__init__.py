@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from conformance.allocator import Allocator
 from conformance.geometry import Geometry, geometries
+from conformance.host_tier import HostTier
 from conformance.index_sets import Draw
 from conformance.pool import Pool
 from conformance.programs import Program
@@ -36,12 +37,14 @@ from conformance.scenarios.round_trips import (
     two_copies,
 )
 from conformance.scenarios.script import Scenario, Script, StateUse
+from conformance.scenarios.tiers import filled, overlapped, tiered
 from conformance.timing import is_simulated
 
 __all__ = [
     "ALL",
     "ALLOCATIONS",
     "LIVES",
+    "TIERS",
     "Scenario",
     "Script",
     "StateUse",
@@ -51,11 +54,13 @@ __all__ = [
     "duplicate_free",
     "empty",
     "every_form",
+    "filled",
     "foreign_free",
     "grouped",
     "lives",
     "moved",
     "other_rows",
+    "overlapped",
     "programs",
     "refusals",
     "repeated",
@@ -66,6 +71,7 @@ __all__ = [
     "split",
     "state_copied",
     "state_zeroed",
+    "tiered",
     "two_copies",
     "write_program",
 ]
@@ -74,6 +80,7 @@ ONE_TRIP: tuple[Scenario, ...] = (other_rows, same_rows, every_form)
 LIVES: tuple[Scenario, ...] = (lives, moved, state_copied, state_zeroed)
 _EPISODES: tuple[Scenario, ...] = (allocations, grouped, shared, slid)
 ALLOCATIONS: tuple[Scenario, ...] = (*_EPISODES, double_free, duplicate_free, foreign_free)
+TIERS: tuple[Scenario, ...] = (tiered, overlapped, filled)
 
 
 def most_requests(scenario: Scenario) -> int:
@@ -91,10 +98,10 @@ def programs(
     device: str,
     scenario: Scenario,
     state: StateUse = "any",
-    allocator: Allocator | None = None,
+    front: Allocator | HostTier | None = None,
 ) -> tuple[Geometry, Program]:
     """A geometry, and a program of one or more requests of this scenario in one pool."""
-    return write_program(Draw.of(draw), pool, device, scenario, state, allocator)
+    return write_program(Draw.of(draw), pool, device, scenario, state, front)
 
 
 def write_program(
@@ -103,11 +110,11 @@ def write_program(
     device: str,
     scenario: Scenario,
     state: StateUse = "any",
-    allocator: Allocator | None = None,
+    front: Allocator | HostTier | None = None,
 ) -> tuple[Geometry, Program]:
     """A geometry and a program, as `draw` decides."""
     geometry = draw_geometry(draw, pool, device)
-    script = Script(draw, pool, geometry, state, allocator)
+    script = Script(draw, pool, geometry, state, front)
     for _ in range(1 + draw(most_requests(scenario))):
         draw.apart()
         scenario(script)
@@ -127,4 +134,6 @@ def _schedule(draw: Draw) -> str:
     if kind < 2:
         return ("lazy", "lifo")[kind]
     draw.apart()
+    if kind == 3:
+        return f"random:{draw(1 << 16)}"
     return "chosen:" + ",".join(str(draw(4)) for _ in range(1 + draw(8)))

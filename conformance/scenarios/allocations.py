@@ -46,8 +46,8 @@ class Allocations:
 
     @classmethod
     def of(cls, script: Script) -> Allocations:
-        allocator, geometry = script.allocator, script.geometry
-        assert allocator is not None
+        allocator, geometry = script.front, script.geometry
+        assert isinstance(allocator, Allocator)
         if allocator.kind == "slots":
             return cls(script, allocator, 1, geometry.state_size)
         return cls(script, allocator, geometry.page_size, geometry.size)
@@ -334,8 +334,8 @@ def duplicate_free(s: Script) -> None:
 
 def foreign_free(s: Script) -> None:
     """Ids that nobody got: negative, or past the end."""
-    assert s.allocator is not None
-    slots = s.allocator.kind == "slots"
+    assert isinstance(s.front, Allocator)
+    slots = s.front.kind == "slots"
     end = s.geometry.state_rows if slots else s.geometry.token_rows
     values = (end + 300, -1, -end)
     row = values[s.draw(len(values))]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from conformance.allocator import Allocator
 from conformance.geometry import Geometry
+from conformance.host_tier import HostTier
 from conformance.index_sets import (
     Draw,
     Space,
@@ -30,7 +31,7 @@ class Script:
     pool: Pool
     geometry: Geometry
     state: StateUse = "any"
-    allocator: Allocator | None = None
+    front: Allocator | HostTier | None = None
     steps: list[Step] = field(default_factory=list)
     requests: int = 0
     copies: int = 0

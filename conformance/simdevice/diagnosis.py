@@ -35,8 +35,11 @@ class Span:
 class Pending:
     """An operation that has not finished: its name, where it was queued, what it touches.
 
-    `stream` is None for a host task. `writes` and `reads` are spans of host or device bytes.
+    `serial` grows from each operation that is queued to the next. `stream` is None for a host
+    task. `writes` and `reads` are spans of host or device bytes.
     """
+
+    serial: int
 
     name: str
     stream: int | None
@@ -77,6 +80,7 @@ def pending(tensor: Tensor | None = None) -> list[Pending]:
 
 def _described(op: Op) -> Pending:
     return Pending(
+        op.serial,
         op.name,
         op.stream if op.stream >= 0 else None,
         op.site,

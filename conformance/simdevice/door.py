@@ -16,6 +16,17 @@ def host_view(tensor: Tensor) -> Tensor:
     return MEMORY.cpu_view(tensor)
 
 
-def enqueue(name: str, run: Callable[[], object], writes: Sequence[Tensor]) -> None:
-    """Queue `run` on the current stream as one operation that writes `writes`, host views."""
-    SCHEDULER.enqueue(name, run, tuple(writes))
+def enqueue(
+    name: str,
+    run: Callable[[], object],
+    writes: Sequence[Tensor] = (),
+    reads: Sequence[Tensor] = (),
+) -> None:
+    """Queue `run` on the current stream as one operation that writes `writes` and reads
+    `reads`, host views."""
+    SCHEDULER.enqueue(name, run, tuple(writes), tuple(reads))
+
+
+def serial() -> int:
+    """A number above those of all operations queued so far, and below those of later ones."""
+    return SCHEDULER.next_serial()

@@ -77,6 +77,11 @@ class Scheduler:
 
     # Queueing
 
+    def next_serial(self) -> int:
+        """A number for an operation: above all that were given."""
+        with self.lock:
+            return next(self._serials)
+
     def enqueue(
         self,
         name: str,

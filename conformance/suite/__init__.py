@@ -3,6 +3,7 @@
 from conformance.suite.test_allocators import *  # noqa: F403
 from conformance.suite.test_declarations import *  # noqa: F403
 from conformance.suite.test_errors import *  # noqa: F403
+from conformance.suite.test_host_tiers import *  # noqa: F403
 from conformance.suite.test_orderings import *  # noqa: F403
 from conformance.suite.test_reload import *  # noqa: F403
 from conformance.suite.test_signatures import *  # noqa: F403

@@ -22,6 +22,17 @@ def quiet(base: settings) -> settings:
     )
 
 
+def without_shrinking(base: settings) -> settings:
+    """`base` for programs on a host tier: what failed is made small step by step there, since
+    one run is slow and Hypothesis would try very many."""
+    return settings(base, phases=[phase for phase in base.phases if phase is not Phase.shrink])
+
+
+def for_each_tier_program(check: Callable[..., None]) -> Any:
+    """As `for_each_program`, without Hypothesis's shrinking."""
+    return without_shrinking(quiet(settings()))(given(data=st.data())(check))
+
+
 def for_each_program(check: Callable[..., None]) -> Any:
     """Make `check(kv_case, data)` a Hypothesis test that inherits the active profile."""
     return quiet(settings())(given(data=st.data())(check))

@@ -114,6 +114,16 @@ class HostTier:
         self.rows.give_back(given)
         self._forget_done()
 
+    def available(self) -> dict[str, int]:
+        """How many host rows are free: of `token`, and of `state` where there are states."""
+        states = self.rows.states
+        free = {} if states is None else {"state": states.available()}
+        return {"token": self.rows.tokens.available(), **free}
+
+    def row_bytes(self) -> dict[str, int]:
+        """Bytes of one host row of one layer, by buffer."""
+        return {name: buffer.row.bytes for name, buffer in self.host_pool.buffers.items()}
+
     def _started(self, transfer: T) -> T:
         self._forget_done()
         self._transfers.append(transfer)

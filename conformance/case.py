@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.allocator import Allocator
 from conformance.blame import explain
 from conformance.contract import Clause, Level, applies, find_clause
-from conformance.diagnosis import diagnose, smallest
+from conformance.diagnosis import diagnose, smallest, with_race
 from conformance.geometry import Geometry, parse_geometry
 from conformance.host_tier import HostTier
 from conformance.isolation import Announce, carry_out
@@ -164,6 +164,8 @@ class Case:
             return
         if self.front is None:
             program, trouble = smallest(self.pool, geometry, program, trouble, clause)
+            if clause == "timing_changes_nothing":
+                trouble = with_race(self.pool, geometry, program, trouble)
         finding = Finding(self.name, geometry, program, trouble.step, trouble.what, self.subject)
         raise finding.violation(clause, f"test_{self.clause.id}")
 

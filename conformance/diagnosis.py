@@ -29,6 +29,7 @@ from conformance.programs import (
     Step,
     Write,
 )
+from conformance.races import race_in
 from conformance.runner import run
 from conformance.step_text import Rows
 from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
@@ -88,6 +89,16 @@ def smallest(
 
     steps = fewest(program.steps[: trouble.step + 1], lambda steps: same(steps) is not None)
     return Program(steps), same(steps) or trouble
+
+
+def with_race(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble) -> Trouble:
+    """`trouble`, and which operations of the pool nothing puts in order, where that is why."""
+
+    def first() -> Trouble | None:
+        return next(iter(_troubles(pool, geometry, program)), None)
+
+    race = race_in(first)
+    return replace(trouble, what=f"{trouble.what}; {race}") if race else trouble
 
 
 def _shorter(

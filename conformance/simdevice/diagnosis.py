@@ -28,7 +28,11 @@ class Span:
         return cls(start, start + (reach + 1) * tensor.element_size())
 
     def overlaps(self, other: Span) -> bool:
-        return self.start < other.end and other.start < self.end
+        return self.shared(other) > 0
+
+    def shared(self, other: Span) -> int:
+        """How many bytes are in both."""
+        return max(0, min(self.end, other.end) - max(self.start, other.start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,15 @@ def pending(tensor: Tensor | None = None) -> list[Pending]:
     With a tensor of host or device: those that will write to its bytes or have yet to read
     them. Waits of streams for one another are not listed. Nothing runs because of the call.
     """
-    found = [_described(op) for op in SCHEDULER.unfinished()]
+    found = [described(op) for op in SCHEDULER.unfinished()]
     if tensor is None:
         return found
     span = Span.of(tensor)
     return [each for each in found if _any_overlap((*each.writes, *each.reads), span)]
 
 
-def _described(op: Op) -> Pending:
+def described(op: Op) -> Pending:
+    """What is told of an operation."""
     return Pending(
         op.serial,
         op.name,

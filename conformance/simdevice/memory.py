@@ -173,7 +173,8 @@ class Memory:
     def _poison(self, block: Block) -> None:
         others = [q for q in self._scheduler.queues.values() if q.ops and q.stream != block.stream]
         if others and not self._scheduler.error:
-            self._scheduler.enqueue_free(block.stream, lambda: poison_(block.whole), block.users)
+            whole = block.whole
+            self._scheduler.enqueue_free(block.stream, lambda: poison_(whole), block.users, whole)
 
 
 def contiguous_strides(size: Sequence[int]) -> list[int]:

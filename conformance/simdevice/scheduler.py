@@ -6,12 +6,15 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.simdevice.errors import DeviceAssert, SimError
 from conformance.simdevice.queues import Mark, Op, Queue
 from conformance.simdevice.schedule import Schedule, parse
 from conformance.simdevice.sites import Site, call_site
+
+if TYPE_CHECKING:
+    from conformance.simdevice.hazards import Watcher
 
 DEFAULT_STREAM = 0
 
@@ -29,6 +32,7 @@ class Scheduler:
         self.quiet: Callable[[], AbstractContextManager[object]] = nullcontext
         self.dead: Any = ()
         self.bury: Callable[[], None] = lambda: None
+        self.watcher: Watcher | None = None
         self.epoch = 0
         self.reset(parse("lazy"))
 
@@ -36,6 +40,8 @@ class Scheduler:
         """Forget every queue, stream and error, and begin a new epoch."""
         with self.lock:
             self.epoch += 1
+            if self.watcher is not None:
+                self.watcher.begin()
             self.schedule = schedule
             self.queues: dict[int, Queue] = {DEFAULT_STREAM: Queue(DEFAULT_STREAM)}
             self.error = ""
@@ -94,8 +100,10 @@ class Scheduler:
             self._prepare()
             stream = self.current()
             queue = self.queues.get(stream) or self.queue(stream)
-            site = call_site(2)
-            queue.ops.append(Op(next(self._serials), name, stream, site, run, writes, reads))
+            op = Op(next(self._serials), name, stream, call_site(2), run, writes, reads)
+            if self.watcher is not None:
+                self._watch(queue, op)
+            queue.ops.append(op)
             queue.tail += 1
             if self.schedule.eager:
                 self.finish(Mark(self.epoch, queue.stream, queue.tail))
@@ -107,13 +115,15 @@ class Scheduler:
             if not self.finished(mark) and mark.stream != stream:
                 self._append(self.queue(stream), "wait", call_site(2), None, after=mark)
 
-    def enqueue_free(self, stream: int, run: Callable[[], object], users: Iterable[int]) -> None:
+    def enqueue_free(
+        self, stream: int, run: Callable[[], object], users: Iterable[int], memory: Any
+    ) -> None:
         """Queue what becomes of freed memory, after what its other users now have queued."""
         queue, site = self.queue(stream), call_site(2)
         for user in users:
             mark = Mark(self.epoch, user, self.queue(user).tail)
             self._append(queue, "record_stream", site, None, after=mark)
-        self._append(queue, "free", site, run)
+        self._append(queue, "free", site, run, (memory,))
 
     def enqueue_task(
         self,
@@ -146,8 +156,20 @@ class Scheduler:
         after: Mark | None = None,
     ) -> None:
         op = Op(next(self._serials), name, queue.stream, site, run, writes, reads, after)
+        if self.watcher is not None:
+            self._watch(queue, op)
         queue.ops.append(op)
         queue.tail += 1
+
+    def _watch(self, queue: Queue, op: Op) -> None:
+        """Tell the watcher of `op`, and queue first what it wants to come before."""
+        assert self.watcher is not None
+        mark = self.watcher.before_next() if op.run is not None else None
+        if mark is not None and not self.finished(mark):
+            wait = Op(next(self._serials), "wait", queue.stream, op.site, None, after=mark)
+            queue.ops.append(wait)
+            queue.tail += 1
+        self.watcher.queued(op, queue.tail + 1)
 
     # Waiting
 
@@ -164,6 +186,7 @@ class Scheduler:
         """Run until the mark is reached."""
         with self.lock:
             self._prepare()
+            self._told_host(mark)
             if self.finished(mark):
                 return
             queue = self.queues[mark.stream]
@@ -177,6 +200,7 @@ class Scheduler:
         with self.lock:
             self._prepare()
             queue = self.queue(stream)
+            self._told_host(Mark(self.epoch, stream, queue.tail))
             if queue.ops:
                 self.finish(Mark(self.epoch, stream, queue.tail))
 
@@ -184,6 +208,9 @@ class Scheduler:
         """Run until no stream has anything left. Host tasks may run; none has to."""
         with self.lock:
             self._prepare()
+            for queue in self.queues.values():
+                if queue.stream >= 0:
+                    self._told_host(Mark(self.epoch, queue.stream, queue.tail))
             with self.quiet():
                 if len(self.queues) == 1:
                     # No other can come: host code runs in tasks only.
@@ -199,7 +226,9 @@ class Scheduler:
             if not self.finished(mark):
                 with self.quiet():
                     self._advance(self._next(self.queues[mark.stream]))
-            return self.finished(mark)
+            if is_reached := self.finished(mark):
+                self._told_host(mark)
+            return is_reached
 
     def unfinished(self) -> list[Op]:
         """What is queued and does something, oldest first."""
@@ -208,6 +237,10 @@ class Scheduler:
                 self.bury()
             ops = [op for queue in self.queues.values() for op in queue.ops if op.run is not None]
             return sorted(ops, key=lambda op: op.serial)
+
+    def _told_host(self, mark: Mark) -> None:
+        if self.watcher is not None:
+            self.watcher.host_waited(mark)
 
     def _drain(self, queue: Queue) -> None:
         """Finish the only queue there is, which waits for nothing."""

@@ -17,6 +17,7 @@ from conformance.host_tier import HostTier
 from conformance.isolation import Announce, carry_out
 from conformance.pool import Pool
 from conformance.programs import Await, BackUp, Claim, Drop, Load, Program, Step, Write
+from conformance.races import race_in
 from conformance.runner import run
 from conformance.step_text import Rows
 from conformance.tiers.plainer import plainer
@@ -70,7 +71,14 @@ def explain_tier(
     smaller = shown if tier.isolated else _smallest(tier.pool, shown, alike)
     if clause_of(smaller[2], *smaller[:2]) != clause:
         smaller = _smallest(tier.pool, shown, same)
-    return _overlap(*smaller[:2], first) or clause, smaller
+    geometry, steps, trouble = smaller
+    race = race_in(lambda: first(geometry, steps))
+    what = f"{trouble.what}; {race}" if race else trouble.what
+    return _overlap(geometry, steps, first) or clause, (
+        geometry,
+        steps,
+        replace(trouble, what=what),
+    )
 
 
 def _smallest(

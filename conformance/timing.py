@@ -58,6 +58,9 @@ class Timing(Protocol):
     def settle(self) -> None:
         """Wait until everything queued has finished."""
 
+    def settle_stream(self) -> None:
+        """Wait until everything queued on the current stream has finished."""
+
     def ids_on(self, device: str, /) -> str:
         """Where ids are given to a verb, unless their form says so."""
 
@@ -81,6 +84,9 @@ class Unknown:
         return []
 
     def settle(self) -> None:
+        pass
+
+    def settle_stream(self) -> None:
         pass
 
     def ids_on(self, device: str, /) -> str:
@@ -124,6 +130,9 @@ class Simulated:
 
     def settle(self) -> None:
         self._device.synchronize()
+
+    def settle_stream(self) -> None:
+        self._device.current_stream().synchronize()
 
     def ids_on(self, device: str, /) -> str:
         return "cpu" if self._are_ids_on_host else device

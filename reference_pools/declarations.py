@@ -245,11 +245,15 @@ def _host_tiers(pools: dict[str, Pool]) -> list[HostTier]:
 
 
 def make_host_tier(
-    pool: KVPool, layout: host.Layout = "layer_first", waits: host.Waits | None = None
+    pool: KVPool,
+    cls: type[host.HostTier] = host.HostTier,
+    *,
+    layout: host.Layout = "layer_first",
+    waits: host.Waits | None = None,
 ) -> host.HostTier:
     """A host of one page less than the pool has."""
     memory = host.HostPool(pool, pages=pool.size // pool.page_size - 1, layout=layout)
-    return host.HostTier(pool, memory, memory.allocator(), waits=waits)
+    return cls(pool, memory, memory.allocator(), waits=waits)
 
 
 def make_state_slots(pool: HybridPool) -> StateSlotAllocator:

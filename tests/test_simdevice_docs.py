@@ -13,7 +13,7 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"
 
 
 def test_snippets_were_found() -> None:
-    assert len(SNIPPETS) == 5
+    assert len(SNIPPETS) == 6
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from conformance.simdevice.control import choosing, reset, schedule_text
     from conformance.simdevice.diagnosis import Pending, pending
+    from conformance.simdevice.hazards import Hazard, watching
     from conformance.simdevice.shimming import shims
     from conformance.simdevice.streams import (
         Event,
@@ -40,6 +41,7 @@ __all__ = [
     "DeviceAssert",
     "Event",
     "Handle",
+    "Hazard",
     "Pending",
     "SimError",
     "SimUnavailable",
@@ -62,6 +64,7 @@ __all__ = [
     "shims",
     "stream",
     "synchronize",
+    "watching",
 ]
 
 _HOMES = {
@@ -74,6 +77,7 @@ _HOMES = {
     ),
     "control": ("choosing", "reset", "schedule_text"),
     "diagnosis": ("Pending", "pending"),
+    "hazards": ("Hazard", "watching"),
     "shimming": ("shims",),
     "streams": (
         "Event",

@@ -115,7 +115,10 @@ class TierFront:
         self._check_room()
 
     def finish(self) -> None:
-        """Wait for everything, and compare everything."""
+        """Wait for everything, and compare everything. The stream's reads come first: once the
+        loads are over, none of them is too early."""
+        if (error := attempt(self.run.timing.settle_stream)[1]) is not None:
+            self._raised(error)
         for flight in self.flights.unfinished():
             self._must(partial(self.adapter.wait, self.made, flight.handle))
             self._done(flight, "its wait had returned, at the end", flight.step)

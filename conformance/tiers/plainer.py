@@ -1,7 +1,9 @@
-"""The same program told more plainly: low pages, requests in order, the first geometry."""
+"""The same program told more plainly: one page each, low pages, requests in order, the first
+geometry."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +18,11 @@ from conformance.step_text import Rows
 def plainer(pool: Pool, geometry: Geometry, steps: Steps) -> Iterator[tuple[Geometry, Steps]]:
     """Ways to tell `steps`, the plainest first; without them where they are told so already."""
     first = replace(geometries(pool, geometry.device)[0], schedule=geometry.schedule)
-    for plain in dict.fromkeys((first, geometry)):
-        told = _Names(geometry.page_size, plain.page_size).of_all(steps)
+    short = tuple(_first_page(step, geometry.page_size) for step in steps)
+    for plain, each in itertools.product(
+        dict.fromkeys((first, geometry)), dict.fromkeys((short, steps))
+    ):
+        told = _Names(geometry.page_size, plain.page_size).of_all(each)
         fits = plain.token_rows >= max((max(_rows(s), default=0) + 1 for s in told), default=0)
         schedules = ("lazy", "lifo", geometry.schedule) if geometry.schedule else ("",)
         for schedule in dict.fromkeys(schedules) if fits else ():
@@ -25,6 +30,10 @@ def plainer(pool: Pool, geometry: Geometry, steps: Steps) -> Iterator[tuple[Geom
             if found == (geometry, steps):
                 return
             yield found
+
+
+def _first_page(step: Any, page_size: int) -> Any:
+    return replace(step, rows=_rows(step)[:page_size]) if _rows(step) else step
 
 
 @dataclass(slots=True)

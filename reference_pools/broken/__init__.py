@@ -1,4 +1,5 @@
-"""Broken pools and allocators: history's faults, one a file, each caught by the clause it names."""
+"""Broken pools, allocators and host tiers: history's faults, one a file, each caught by the
+clause it names."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance import Allocator, Pool
+from conformance import Allocator, HostTier, Pool
 from conformance.adapters import Adapter
 from conformance.allocator import AllocatorKind
 from conformance.contract import Level
@@ -18,14 +19,15 @@ from conformance.pool import Kind
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A public fault, as a pool or an allocator that has it.
+    """A public fault, as a pool, an allocator or a host tier that has it.
 
     `reports` are public issue ids such as `sglang#25828`, `fault_class` the kind of fault,
     `clause` the one clause that it breaks, and `program` the smallest program that shows it
     (empty where a signature shows it). `make` builds the broken pool; a fault of an
     allocator has a correct pool there, `allocator`, its kind, and `front`, which makes the
-    broken allocator before that pool. `sizes` are constraints on the geometry, `level` is
-    `required` where a strict clause would be accused first.
+    broken allocator before that pool. A fault of a host tier has a correct pool too, and
+    `tier`, which makes the broken tier. `sizes` are constraints on the geometry, `level` is
+    `required` where a strict clause would be accused first, `device` where it shows.
     """
 
     reports: tuple[str, ...]
@@ -39,7 +41,9 @@ class Fault:
     front: Callable[[Any], Any] | None = None
     allocator: AllocatorKind | None = None
     sizes: Mapping[str, Any] = field(default_factory=dict)
+    tier: Callable[[Any], Any] | None = None
     level: Level = "strict"
+    device: str = "cpu"
     module: str = ""
 
     @property
@@ -47,8 +51,8 @@ class Fault:
         """The first report as a name: `sglang-25828`."""
         return self.reports[0].replace("#", "-").replace(".", "_")
 
-    def declared(self) -> Pool | Allocator:
-        """The broken pool or allocator, declared as a correct one would be."""
+    def declared(self) -> Pool | Allocator | HostTier:
+        """What is broken, declared as a correct one would be."""
         pool = Pool(
             self.name,
             self.make,
@@ -58,6 +62,8 @@ class Fault:
             level=self.level,
             **self.sizes,
         )
+        if self.tier is not None:
+            return HostTier(self.name, self.tier, pool, level=self.level)
         if self.front is None or self.allocator is None:
             return pool
         return Allocator(self.name, self.front, pool, kind=self.allocator, level=self.level)

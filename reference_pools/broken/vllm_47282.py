@@ -1,0 +1,30 @@
+"""Load writes on a stream of its own, which does not wait for those who still use the rows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from reference_pools import TokenPool
+from reference_pools.broken import Fault
+from reference_pools.declarations import make_token
+
+
+class LoadsTooEarly(TokenPool):
+    def load_cpu_copy(self, kv_cache_cpu: Any, indices: Any, mamba_indices: Any = None) -> None:
+        device = torch.get_device_module(self.device)
+        with device.stream(device.Stream()):
+            super().load_cpu_copy(kv_cache_cpu, indices, mamba_indices)
+
+
+FAULT = Fault(
+    reports=("vllm#47282",),
+    fault_class="missing-sync",
+    clause="timing_changes_nothing",
+    make=partial(make_token, cls=LoadsTooEarly),
+    kind="token",
+    program="schedule=lifo | write r0 at 5; offload r0 as c0; overwrite; reload c0 at 5",
+    device="sim",
+)

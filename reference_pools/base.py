@@ -182,14 +182,15 @@ def check_ids(name: str, ids: Tensor, first: int, end: int) -> None:
         raise ValueError(f"{name} must have one dimension, got shape {tuple(ids.shape)}")
     if not len(ids):
         return
-    low, high = (int(bound) for bound in torch.aminmax(ids))
+    on_host = ids.cpu()  # one wait instead of one for each look
+    low, high = (int(bound) for bound in torch.aminmax(on_host))
     if high >= end:
         raise IndexError(f"{name} contains {high}, but the last row is {end - 1}")
     if low < 0:
         raise IndexError(f"{name} contains {low}; ids are not negative")
     if low < first:
         raise IndexError(f"{name} contains {low}, but rows below {first} are reserved for padding")
-    counts = torch.bincount(ids)
+    counts = torch.bincount(on_host)
     if int(counts.max()) > 1:
         raise ValueError(f"{name} contains {int(counts.argmax())} more than once")
 
@@ -207,7 +208,8 @@ def check_pairs(
     check_ids(source_name, sources, first, end)
     if len(targets) != len(sources):
         raise ValueError(f"{len(targets)} targets for {len(sources)} sources")
-    shared = targets[torch.isin(targets, sources.to(targets.device))]
+    targets, sources = targets.cpu(), sources.cpu()
+    shared = targets[torch.isin(targets, sources)]
     if len(shared):
         raise ValueError(f"{int(shared[0])} is both in {target_name} and in {source_name}")
 

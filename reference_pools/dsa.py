@@ -85,19 +85,20 @@ class DSAPool(MLAPool):
         """
         if not len(indices):
             return indices, 0
-        start_slot = int(indices[0]) % self.page_size
-        slots = (start_slot + torch.arange(len(indices), device=indices.device)) % self.page_size
-        pages = indices // self.page_size
+        run = indices.cpu()
+        start_slot = int(run[0]) % self.page_size
+        slots = (start_slot + torch.arange(len(run))) % self.page_size
+        pages = run // self.page_size
         leads = slots == 0
         leads[0] = True
-        follows = (indices % self.page_size == slots) & (leads | (pages == pages.roll(1)))
+        follows = (run % self.page_size == slots) & (leads | (pages == pages.roll(1)))
         if not bool(follows.all()):
             at = int(follows.int().argmin())
             raise ValueError(
-                f"id {int(indices[at])} does not follow {int(indices[at - 1])} in its page "
+                f"id {int(run[at])} does not follow {int(run[at - 1])} in its page "
                 f"of {self.page_size} rows"
             )
-        return pages[leads], start_slot
+        return pages[leads].to(indices.device), start_slot
 
     def slots(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Views of page rows `[n, row_bytes]` as keys `[n, page_size, index_head_dim]` and

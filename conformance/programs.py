@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from conformance.step_text import Rows, codec, read_step, step
 
@@ -243,8 +243,10 @@ class Drop:
     request: str
 
 
-Verb = Literal["overwrite", "clear", "begin group", "end group", "compact", "overwrite ids"]
-codec("verb", "overwrite|clear|begin group|end group|compact|overwrite ids", str, str)
+Verb = Literal[
+    "overwrite", "clear", "begin group", "end group", "compact", "overwrite ids", "close"
+]
+codec("verb", "|".join(get_args(Verb)), str, str)
 
 
 @step("{verb}")
@@ -264,6 +266,8 @@ COMPACT = Bare("compact")
 """A pool with virtual ids moves its rows and translates the ids anew."""
 SCRIBBLE_IDS = Bare("overwrite ids")
 """The caller overwrites every tensor of ids that it got from the allocator or passed to it."""
+CLOSE = Bare("close")
+"""Nobody refers to the host tier any more, whatever is in flight. Nothing comes after this."""
 
 codec("call", "(?:offload|reload|free|move|drop) .+", str, read_step)
 

@@ -22,6 +22,7 @@ from conformance.isolation import Announce, unheard
 from conformance.model import Model
 from conformance.pool import Pool
 from conformance.programs import (
+    CLOSE,
     OVERWRITE,
     PLAIN,
     Bare,
@@ -393,4 +394,4 @@ class Run:
 
 def _needed(step: Step) -> str:
     """Who can do what a pool alone cannot."""
-    return "a host tier" if isinstance(step, TierStep) else "an allocator"
+    return "a host tier" if isinstance(step, TierStep) or step == CLOSE else "an allocator"

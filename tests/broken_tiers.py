@@ -171,6 +171,7 @@ HOST_TIERS = {
     "host_tier_timing_changes_nothing": tier(without("backup_waits_for_compute")),
     "rows_in_flight_are_kept": tier(without("free_checks_copies")),
     "copies_of_one_row_run_in_order": tier(without("load_waits_for_backup")),
+    "copies_outlive_their_tier": tier(without("streams_keep_stages")),
     "double_drop_is_refused": tier(FreesTwice),
     "lacking_host_verbs_are_refused": tier(HostTier, lacks=["polling"]),
 }

@@ -18,6 +18,7 @@ from conformance.geometry import parse_geometry
 from conformance.programs import (
     BEGIN_GROUP,
     CLEAR,
+    CLOSE,
     COMPACT,
     END_GROUP,
     OVERWRITE,
@@ -139,6 +140,7 @@ STEPS = [
     (END_GROUP, "end group"),
     (COMPACT, "compact"),
     (SCRIBBLE_IDS, "overwrite ids"),
+    (CLOSE, "close"),
     (Refuse(Offload("bad", "none")), "refuse offload bad as none"),
     (Refuse(Reload("c0", (-1,), 2)), "refuse reload c0 at -1 state 2"),
     (Refuse(Free(("r0", "r0"))), "refuse free r0,r0"),

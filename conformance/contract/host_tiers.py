@@ -102,6 +102,13 @@ CLAUSES = (
         "simulated",
     ),
     strict(
+        "copies_outlive_their_tier",
+        "host tiers",
+        "Copies that are in flight when nobody refers to their tier any more are finished.",
+        "LMCache 4955",
+        "simulated",
+    ),
+    strict(
         "double_drop_is_refused",
         "host tiers",
         "Host rows that were given back raise an error when they are again; nothing changes.",

@@ -37,7 +37,7 @@ from conformance.scenarios.round_trips import (
     two_copies,
 )
 from conformance.scenarios.script import Scenario, Script, StateUse
-from conformance.scenarios.tiers import filled, overlapped, tiered
+from conformance.scenarios.tiers import closed, filled, overlapped, tiered
 from conformance.timing import is_simulated
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "StateUse",
     "allocations",
     "anything",
+    "closed",
     "double_free",
     "duplicate_free",
     "empty",
@@ -80,7 +81,7 @@ ONE_TRIP: tuple[Scenario, ...] = (other_rows, same_rows, every_form)
 LIVES: tuple[Scenario, ...] = (lives, moved, state_copied, state_zeroed)
 _EPISODES: tuple[Scenario, ...] = (allocations, grouped, shared, slid)
 ALLOCATIONS: tuple[Scenario, ...] = (*_EPISODES, double_free, duplicate_free, foreign_free)
-TIERS: tuple[Scenario, ...] = (tiered, overlapped, filled)
+TIERS: tuple[Scenario, ...] = (tiered, overlapped, filled, closed)
 
 
 def most_requests(scenario: Scenario) -> int:

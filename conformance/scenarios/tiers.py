@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from conformance.host_tier import HostTier
 from conformance.programs import (
+    CLOSE,
     Await,
     BackUp,
     Claim,
@@ -74,7 +75,7 @@ class TierEpisode:
 
     def come_back(self, request: str) -> None:
         """Load it somewhere, where nothing is in flight."""
-        self._load(request)
+        self.load(request)
         self._await("load", request)
         self.release(request)
 
@@ -113,7 +114,7 @@ class TierEpisode:
 
     def _loaded(self, request: str) -> Generator[None, None, bool]:
         """Load it and look at it; whether its host rows were perhaps dropped meanwhile."""
-        self._load(request)
+        self.load(request)
         yield
         forked = self._forked(request) if self.overlaps and self.draw(2) else ""
         dropped = self.draw(4) == 3
@@ -133,7 +134,7 @@ class TierEpisode:
             self.drop(forked)
         return dropped
 
-    def _load(self, request: str) -> None:
+    def load(self, request: str) -> None:
         """Into the rows that it has, or where there is room."""
         if request not in self.taken:
             pages, has_state = self.sizes[request]
@@ -226,6 +227,15 @@ def tiered(s: Script) -> None:
 def overlapped(s: Script) -> None:
     """Requests whose own backups and loads overlap too."""
     TierEpisode.of(s, overlaps=True).live()
+
+
+def closed(s: Script) -> None:
+    """The tier goes away while loads are in flight."""
+    episode = TierEpisode.of(s)
+    away = [episode.put_away(1) for _ in range(1 + s.draw(min(2, len(episode.free))))]
+    for request in away:
+        episode.load(request)
+    episode.add(CLOSE)
 
 
 def filled(s: Script) -> None:

@@ -80,6 +80,11 @@ def test_copies_of_one_row_run_in_order(kv_case: Case, data: DataObject) -> None
 
 
 @for_each_tier_program
+def test_copies_outlive_their_tier(kv_case: Case, data: DataObject) -> None:
+    kv_case.check(data, scenarios.closed)
+
+
+@for_each_tier_program
 def test_double_drop_is_refused(kv_case: Case, data: DataObject) -> None:
     kv_case.check(data, scenarios.tiered)
 

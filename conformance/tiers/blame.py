@@ -16,7 +16,7 @@ from conformance.geometry import Geometry
 from conformance.host_tier import HostTier
 from conformance.isolation import Announce, carry_out
 from conformance.pool import Pool
-from conformance.programs import Await, BackUp, Claim, Drop, Load, Program, Step, Write
+from conformance.programs import CLOSE, Await, BackUp, Claim, Drop, Load, Program, Step, Write
 from conformance.races import race_in
 from conformance.runner import run
 from conformance.step_text import Rows
@@ -117,6 +117,8 @@ def _clause_of(trouble: Trouble, geometry: Geometry, shows: Callable[[Geometry],
 def _without_overlaps(steps: Steps, page_size: int) -> Iterator[tuple[str, Steps]]:
     """The clause that is broken if a wait before each drop, or each copy of rows that another
     copy uses, makes the failure go away; and the steps with these waits."""
+    if steps[-1:] == (CLOSE,):
+        yield "copies_outlive_their_tier", steps[:-1]
     yield "rows_in_flight_are_kept", tuple(_waiting(steps, page_size, Drop))
     yield "copies_of_one_row_run_in_order", tuple(_waiting(steps, page_size, BackUp, Load))
 

@@ -13,6 +13,7 @@ from conformance.calls import attempt
 from conformance.host_tier import HostTier
 from conformance.model import Saved
 from conformance.programs import (
+    CLOSE,
     OVERWRITE,
     PLAIN,
     Await,
@@ -78,6 +79,8 @@ class TierFront:
     def do(self, step: Step) -> None:
         """One step. One of a request that has no backup, because there was no room, does
         nothing."""
+        if self.made is None:
+            raise LookupError(f"program: {str(step)!r} comes after 'close'")
         about = step.call if isinstance(step, Refuse) else step
         if getattr(about, "request", "") in self.left_out and not isinstance(step, Write):
             return
@@ -110,6 +113,9 @@ class TierFront:
                 pass  # with copies in flight: given back already, or refused
             case _ if step == OVERWRITE and not self.flights.unfinished():
                 self.run.model.overwrite()
+            case _ if step == CLOSE:
+                self._close()
+                return
             case _:
                 raise ValueError(f"program: {str(step)!r} is no step of a host tier here")
         self._check_room()
@@ -122,8 +128,9 @@ class TierFront:
         for flight in self.flights.unfinished():
             self._must(partial(self.adapter.wait, self.made, flight.handle))
             self._done(flight, "its wait had returned, at the end", flight.step)
-        self.room.settle()
-        self._check_room()
+        if self.made is not None:
+            self.room.settle()
+            self._check_room()
         if (error := self.run.unsettled()) is not None:
             self._raised(error)
         self._judge_looks()
@@ -221,6 +228,13 @@ class TierFront:
         if request in self.backups:
             return False
         return self.dropped[request].request not in self.reused
+
+    def _close(self) -> None:
+        """Let go of the tier and of what it returned. The rest of the program waits for the
+        device."""
+        self.made = None
+        for flight in self.flights.begun:
+            flight.handle, flight.is_done = None, True
 
     # -- what every step needs ---------------------------------------------------------
 

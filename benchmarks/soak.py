@@ -29,9 +29,10 @@ from hypothesis import strategies as st  # noqa: E402
 from conformance import Allocator, Family, HostTier, Pool, scenarios  # noqa: E402
 from conformance.case import Case  # noqa: E402
 from conformance.contract import find_clause  # noqa: E402
+from conformance.devices import is_simulated  # noqa: E402
 from conformance.scenarios import ALL, ALLOCATIONS, LIVES, TIERS, Scenario  # noqa: E402
 from conformance.suite.checks import quiet  # noqa: E402
-from conformance.timing import is_simulated, prepare  # noqa: E402
+from conformance.timing import prepare  # noqa: E402
 from conformance.troubles import Tally  # noqa: E402
 from conformance.violation import Violation  # noqa: E402
 from reference_pools.declarations import kv_pools  # noqa: E402

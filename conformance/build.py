@@ -9,10 +9,17 @@ from conformance.adapters.plain import PLAIN
 from conformance.buffers import Inventory, take_inventory
 from conformance.geometry import Geometry
 from conformance.pool import Pool
+from conformance.timing import timing_of
 
 
 def adapter_of(pool: Pool) -> Adapter:
     return pool.adapter or PLAIN
+
+
+def build_anew(pool: Pool, geometry: Geometry) -> tuple[Any, Inventory]:
+    """As `build`, on a device that forgets what was before."""
+    timing_of(geometry.device, "eager")
+    return build(pool, geometry)
 
 
 def build(pool: Pool, geometry: Geometry) -> tuple[Any, Inventory]:

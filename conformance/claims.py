@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conformance.adapters import AllocatorAdapter
 from conformance.allocator import Allocator
-from conformance.build import adapter_of, build
+from conformance.build import adapter_of, build_anew
 from conformance.case import Case
 from conformance.front import allocator_adapter_of
 from conformance.geometry import Geometry, geometries
@@ -23,7 +23,7 @@ def check_accounting(case: Case) -> None:
     """Every device tensor is a buffer or declared metadata, in the first and last geometry."""
     options = geometries(case.pool, case.device)
     for geometry in dict.fromkeys((options[0], options[-1])):
-        _, inventory = build(case.pool, geometry)
+        _, inventory = build_anew(case.pool, geometry)
         case.tally.add(Tally(programs=1))
         if inventory.unaccounted:
             raise violation(
@@ -43,7 +43,7 @@ def check_lacks(case: Case) -> None:
     """What the pool lacks raises `NotImplementedError`, and no byte changes."""
     geometry = geometries(case.pool, case.device)[0]
     for capability in sorted(case.pool.lacks):
-        made, inventory = build(case.pool, geometry)
+        made, inventory = build_anew(case.pool, geometry)
         model = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
         for name, call in _calls(case, made, geometry, capability).items():
             case.tally.add(Tally(programs=1))
@@ -62,7 +62,7 @@ def check_lacking_verbs(case: Case) -> None:
     geometry = geometries(case.pool, case.device)[0]
     adapter = allocator_adapter_of(allocator)
     for capability in sorted(allocator.lacks):
-        pool, inventory = build(case.pool, geometry)
+        pool, inventory = build_anew(case.pool, geometry)
         made = allocator.make(pool)
         state = Model(inventory.buffers, geometry.page_size, case.pool.ids == "page")
         ids = adapter.alloc(made, geometry.page_size, _ids(geometry, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from conformance.allocator import Allocator
 from conformance.contract import Clause, Level, applies
+from conformance.devices import is_simulated
 from conformance.host_tier import HostTier
 from conformance.options import is_replay, replay_text
 from conformance.pool import Family, Pool
@@ -73,8 +74,8 @@ def declared(config: pytest.Config) -> Declared:
         families = tuple(e for e in entries if isinstance(e, Family))
         _check_device(config)
         _check_isolation(config, [*pools, *allocators, *tiers])
-        made, companions = _probe(config, pools)
-        _, behind_tiers = _probe(config, [tier.pool for tier in tiers if tier.pool not in pools])
+        made, companions = _probe(config, {pool.name: pool for pool in pools})
+        _, behind_tiers = _probe(config, {tier.name: tier.pool for tier in tiers})
         config.stash[_DECLARED] = Declared(
             pools, allocators, tiers, families, made, companions | behind_tiers
         )
@@ -83,8 +84,6 @@ def declared(config: pytest.Config) -> Declared:
 
 def _check_device(config: pytest.Config) -> None:
     import torch
-
-    from conformance.timing import is_simulated
 
     name = config.getoption("--kv-device")
     if is_simulated(name):
@@ -120,23 +119,27 @@ def _check_isolation(config: pytest.Config, entries: Sequence[Tested]) -> None:
             )
 
 
-def _probe(config: pytest.Config, pools: Sequence[Pool]) -> tuple[frozenset[type], frozenset[str]]:
-    """Which classes the pools make, and which pools have companions. A pool that cannot be
-    built is left out here: its checks say why."""
-    from conformance.build import build
+def _probe(
+    config: pytest.Config, pools: Mapping[str, Pool]
+) -> tuple[frozenset[type], frozenset[str]]:
+    """Which classes the pools make, and the names of those with companions. A pool that cannot
+    be built is left out here: its checks say why."""
+    from conformance.build import build_anew
     from conformance.geometry import geometries
 
     made: set[type] = set()
     companions: set[str] = set()
-    for pool in pools:
+    for name, pool in pools.items():
         try:
-            built, inventory = build(pool, geometries(pool, config.getoption("--kv-device"))[0])
+            built, inventory = build_anew(
+                pool, geometries(pool, config.getoption("--kv-device"))[0]
+            )
         except Exception:
-            companions.add(pool.name)
+            companions.add(name)
             continue
         made.add(type(built))
         if any(buffer.role == "companion" for buffer in inventory.buffers):
-            companions.add(pool.name)
+            companions.add(name)
     return frozenset(made), frozenset(companions)
 
 
@@ -200,8 +203,6 @@ def _most_programs(device: str) -> float:
     of the profile's examples does."""
     from hypothesis import settings
 
-    from conformance.timing import is_simulated
-
     return settings().max_examples * SIMULATED_SHARE if is_simulated(device) else math.inf
 
 
@@ -232,14 +233,11 @@ def _level(config: pytest.Config, entry: Tested | Family) -> Level:
 def _offers(found: Declared, entry: Tested) -> frozenset[str]:
     if isinstance(entry, Allocator):
         return entry.offers
-    pool = entry if isinstance(entry, Pool) else entry.pool
-    with_companions = pool.name in found.with_companions
+    with_companions = entry.name in found.with_companions
     return entry.offers | ({"companions"} if with_companions else set())
 
 
 def _offered_by(device: str) -> frozenset[str]:
-    from conformance.timing import is_simulated
-
     return frozenset({"simulated"}) if is_simulated(device) else frozenset()
 
 

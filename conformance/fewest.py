@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.programs import Step
+from conformance.programs import Refuse, Step
 
 Steps = tuple[Step, ...]
 
@@ -41,6 +41,8 @@ def _fewest(before: list[Step], shows: Callable[[Steps], bool]) -> list[Step]:
 
 def _requests(step: Step) -> tuple[str, ...]:
     """The requests that a step names."""
+    if isinstance(step, Refuse):
+        return _requests(step.call)
     names = [getattr(step, name, None) for name in ("request", "new")]
     return (*(name for name in names if name), *getattr(step, "requests", ()))
 

@@ -10,11 +10,11 @@ from types import TracebackType
 
 import torch
 
+from conformance.devices import is_simulated
 from conformance.geometry import Geometry
 from conformance.journal.records import DEVICE_LOST, Failure
 from conformance.pool import Pool
 from conformance.programs import Program
-from conformance.timing import is_simulated
 from conformance.troubles import Trouble, told
 from conformance.violation import Finding, Violation
 

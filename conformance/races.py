@@ -50,6 +50,8 @@ def _told(earlier: Pending, later: Pending) -> str:
         kept = f"keep it until then, or record_stream({_stream(earlier)})"
         return f"memory that {_name(earlier)} uses is freed before that has run: {kept}"
     wait = f"make {_stream(later)} wait for an event recorded on {_stream(earlier)} afterwards"
+    if earlier.stream is None:
+        wait = f"wait for the handle of {_name(earlier)} before it is queued"
     return f"{_name(later)} does not wait for {_name(earlier)}: {wait}"
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from conformance.buffers import Buffer, Inventory
 from conformance.copies import Problem
+from conformance.devices import is_simulated
 from conformance.walk import tensors_in
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 SUITE = "written by the suite"
 READ = "read by the suite"
-
-
-def is_simulated(device: str) -> bool:
-    """Whether the device's operations finish as a schedule says."""
-    return device.partition(":")[0] == "sim"
 
 
 @cache
@@ -61,6 +57,9 @@ class Timing(Protocol):
     def settle_stream(self) -> None:
         """Wait until everything queued on the current stream has finished."""
 
+    def settle_all(self) -> None:
+        """Wait until everything has finished, and host tasks too."""
+
     def ids_on(self, device: str, /) -> str:
         """Where ids are given to a verb, unless their form says so."""
 
@@ -87,6 +86,9 @@ class Unknown:
         pass
 
     def settle_stream(self) -> None:
+        pass
+
+    def settle_all(self) -> None:
         pass
 
     def ids_on(self, device: str, /) -> str:
@@ -130,6 +132,11 @@ class Simulated:
 
     def settle(self) -> None:
         self._device.synchronize()
+
+    def settle_all(self) -> None:
+        from conformance.simdevice.door import finish_tasks
+
+        finish_tasks()
 
     def settle_stream(self) -> None:
         self._device.current_stream().synchronize()

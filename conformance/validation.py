@@ -52,7 +52,8 @@ def check_known(what: str, clause_id: str, entry: object, place: Place) -> None:
     if (right := _place_of(clause)) != place:
         raise ValueError(f"{what}: {clause_id} belongs in the known of {_AN[right]}")
     has_programs = clause.subject not in ("signatures", "declarations")
-    if has_programs and "lacks" not in clause.needs and entry.witness is None:
+    has_programs = has_programs and not clause.needs & {"lacks", "row_bytes"}
+    if has_programs and entry.witness is None:
         raise ValueError(f"{what}: known[{clause_id!r}] needs a witness program")
 
 

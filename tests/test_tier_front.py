@@ -69,9 +69,9 @@ WRONG: list[tuple[str, str, str]] = [
     ("write r0 at 5..14; claim r1 at 7..11", "back up r1", WHOLE),
     ("write r0 at 5..9; back up r0", "back up r0", "it is backed up already; drop it first"),
     (SAVED, "back up r0", "it is backed up already; drop it first"),
-    (SAVED, "load r0 at 5..14", "its backup has 5 tokens"),
-    (SAVED, "load r0 at none", "its backup has 5 tokens"),
-    (SAVED, "load r0 at 10..14 state 1", "its backup has 5 tokens"),
+    (SAVED, "load r0 at 5..14", "its backup has 5 tokens and no state"),
+    (SAVED, "load r0 at none", "its backup has 5 tokens and no state"),
+    (SAVED, "load r0 at 10..14 state 1", "its backup has 5 tokens and no state"),
     (
         SAVED.replace("5..9", "5..9 state 3"),
         "load r0 at 10..14",
@@ -105,8 +105,8 @@ def test_rows_of_a_copy_in_flight_are_not_used(before: str, step: str, way: str)
     with pytest.raises(LookupError) as caught:
         told(HYBRID, f"{before}; {step}")
     assert str(caught.value) == (
-        f"program: {step!r} uses rows of the {way} of r0, which is in flight; "
-        f"`await {way} of r0` comes first"
+        f"program: {step!r}: it uses rows of the {way} of r0, which is in flight; "
+        f"`await {way} of r0` first"
     )
 
 
@@ -153,14 +153,14 @@ def test_rows_may_be_used_once_somebody_has_waited_or_nothing_writes_them(text: 
 def test_step_of_no_host_tier_is_named(step: str) -> None:
     with pytest.raises(ValueError, match="^program: ") as caught:
         told(TOKEN, f"write r0 at 5..9; {step}")
-    assert str(caught.value) == f"program: {step!r} is no step of a host tier here"
+    assert str(caught.value) == f"program: {step!r} is no step of a host tier"
 
 
 def test_everything_is_overwritten_only_while_nothing_is_in_flight() -> None:
     text = f"{SAVED}; overwrite; load r0 at 10..14; {{}}overwrite"
     assert told(TOKEN, text.format("await load of r0; ")) == []
     for before in ("", "use r0; "):
-        with pytest.raises(ValueError, match="^program: 'overwrite' is no step of a host tier he"):
+        with pytest.raises(LookupError, match="^program: 'overwrite': the load of r0 is in fl"):
             told(TOKEN, text.format(before))
 
 

@@ -153,23 +153,29 @@ def test_second_drop_that_is_accepted_or_fails_otherwise_is_told() -> None:
     assert what.endswith("; expected one of TypeError, ValueError, IndexError")
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        "write r1 at 10..14; back up r1; refuse drop r0",
-        "back up r0; refuse drop r0",
-        "back up r0; await backup of r0; refuse drop r0",
-    ],
-)
-def test_second_drop_is_not_tried_of_rows_that_others_may_have(again: str) -> None:
+def test_second_drop_is_not_tried_of_rows_that_others_may_have() -> None:
     cls = dropping()
+    again = "write r1 at 10..14; back up r1; refuse drop r0"
     assert told(of(cls), f"{SAVED}; drop r0; {again}") == []
     assert cls.asked == 1
 
 
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("refuse drop r0", "'refuse drop r0': r0 holds host rows; drop it first"),
+        ("drop r0; back up r0; refuse drop r0", "'refuse drop r0': r0 holds host rows; drop it"),
+        ("drop r0; drop r0", "'drop r0': r0 was dropped already; try `refuse drop`"),
+    ],
+)
+def test_drop_that_would_try_nothing_is_a_wrong_program(steps: str, message: str) -> None:
+    with pytest.raises(LookupError, match=f"^program: {message}"):
+        told(TOKEN, f"{SAVED}; {steps}")
+
+
 def test_request_may_be_backed_up_again_once_it_was_dropped() -> None:
     text = f"{SAVED}; drop r0; write r0 at 15..24; back up r0; load r0 at 5..14; read r0"
-    with pytest.raises(LookupError, match="`await load of r0` comes first"):
+    with pytest.raises(LookupError, match="`await load of r0` first"):
         told(TOKEN, text)
     assert told(TOKEN, text.replace("read", "use")) == []
 
@@ -241,7 +247,13 @@ def test_copies_that_nobody_awaited_are_awaited_at_the_end() -> None:
     assert (found, adapter.waited) == ([], 3)
 
 
-@pytest.mark.parametrize(("like", "layers"), [(TOKEN, [0, 1, 2]), (HYBRID, [0, 1, 2, 3])])
+def test_layers_that_only_state_has_are_awaited_where_there_is_state() -> None:
+    steps = "write r0 at 5..9 state 3; back up r0; await backup of r0; load r0 at 10..14 state 4"
+    found, adapter = asked(f"{steps}; use r0", like=HYBRID)
+    assert (found, adapter.log) == ([], ["wait", 0, 1, 2, 3, "wait"])
+
+
+@pytest.mark.parametrize(("like", "layers"), [(TOKEN, [0, 1, 2]), (HYBRID, [0, 1, 2])])
 def test_every_layer_is_awaited_in_order_when_a_load_is_used(
     like: HostTier, layers: list[int]
 ) -> None:

@@ -17,9 +17,12 @@ from conformance.adapters.plain import Plain
 from conformance.case import Case
 from conformance.contract import find_clause
 from conformance.geometry import geometries, parse_geometry
-from conformance.simdevice import door  # noqa: F401  (or pytester forgets it after a session)
+from conformance.simdevice import (
+    door,  # noqa: F401  (or pytester forgets it after a session)
+    is_simulated,
+)
 from conformance.suite.checks import quiet
-from conformance.timing import is_simulated, prepare
+from conformance.timing import prepare
 from conformance.violation import Violation
 from reference_pools import HostCopy, TokenPool
 from reference_pools.declarations import make_token

@@ -11,10 +11,10 @@ from drawn_programs import TIERS
 
 from conformance import HostTier
 from conformance.contract import CLAUSES
+from conformance.devices import is_simulated
 from conformance.geometry import geometries
 from conformance.programs import parse_program
 from conformance.runner import run
-from conformance.timing import is_simulated
 from conformance.troubles import Tally, Trouble
 from reference_pools.host import HostTier as Tier
 

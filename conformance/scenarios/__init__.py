@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from conformance.allocator import Allocator
+from conformance.devices import is_simulated
 from conformance.geometry import Geometry, geometries
 from conformance.host_tier import HostTier
 from conformance.index_sets import Draw
@@ -38,7 +39,6 @@ from conformance.scenarios.round_trips import (
 )
 from conformance.scenarios.script import Scenario, Script, StateUse
 from conformance.scenarios.tiers import closed, filled, overlapped, tiered
-from conformance.timing import is_simulated
 
 __all__ = [
     "ALL",

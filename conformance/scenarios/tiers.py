@@ -36,16 +36,17 @@ Life = Iterator[None]
 @dataclass(slots=True)
 class TierEpisode:
     """Requests that share the pages and states of a pool. `free` are those that no request
-    has, and that no copy in flight uses; `sizes` says how many pages each request has, and
-    whether it has state."""
+    has, and that no copy in flight uses; `pages` says how many pages a request has."""
 
     script: Script
     tier: HostTier
     free: list[int]
     free_states: list[int]
     overlaps: bool = False
-    taken: dict[str, tuple[Pages, int | None]] = field(default_factory=dict)
-    sizes: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    taken: dict[str, Pages] = field(default_factory=dict)
+    pages: dict[str, int] = field(default_factory=dict)
+    states: dict[str, int | None] = field(default_factory=dict)
+    loaded: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, script: Script, *, overlaps: bool = False) -> TierEpisode:
@@ -86,29 +87,34 @@ class TierEpisode:
         yield
         self.add(BackUp(request))
         yield
-        in_order = not (self.overlaps and self.draw(2))
+        dropped = self.draw(6) == 5
+        if dropped:
+            self._drop_in_flight(request)
+            yield
+        in_order = dropped or not (self.overlaps and self.draw(2))
         if in_order:
             self._await("backup", request)
             yield
             self._leave(request)
             yield
-        dropped = yield from self._loaded(request)
+        if not dropped:
+            dropped = yield from self._loaded(request)
         if in_order and not dropped and self.draw(4) == 3:
             self.release(request)
             dropped = yield from self._loaded(request)
         if not in_order:
             self._await("backup", request)
-        if self.draw(2):
+        if request in self.loaded and self.draw(2):
             self._await("load", request)
         if dropped or self.draw(3):
             self.drop(request)
-        self.release(request)
+        self.leave(request)
 
     def _leave(self, request: str) -> None:
         """Its rows are given to somebody else, whom the stream may read there last."""
-        pages, state = self.release(request)
+        pages = self.release(request)
         if self.draw(4):
-            other = self._write(pages, state)
+            other = self._write(pages, self.states[request])
             if self.draw(2):
                 self.add(Read(other))
 
@@ -129,23 +135,26 @@ class TierEpisode:
         yield
         if forked:
             self._await("backup", forked)
-            self.add(Load(forked, self._rows(self.taken[request][0])))
+            self.add(Load(forked, self._rows(self.taken[request])))
             self._await("load", forked)
             self.drop(forked)
         return dropped
 
     def load(self, request: str) -> None:
-        """Into the rows that it has, or where there is room."""
+        """Into the rows that it has, or where there is room; its state perhaps elsewhere."""
         if request not in self.taken:
-            pages, has_state = self.sizes[request]
-            self.taken[request] = self._take(pages), self._state() if has_state else None
-        taken, state = self.taken[request]
-        self.add(Load(request, self._rows(taken), state))
+            self.taken[request] = self._take(self.pages[request])
+        state = self.states[request]
+        if state and self.free_states and not self.overlaps and self.draw(2):
+            self.free_states.append(state)
+            state = self.states[request] = self._state()
+        self.add(Load(request, self._rows(self.taken[request]), state))
+        self.loaded.add(request)
 
     def _forked(self, request: str) -> str:
         """Another request, whose tokens are those that are being loaded, is backed up."""
         other = self._name()
-        self.add(Claim(other, self._rows(self.taken[request][0])))
+        self.add(Claim(other, self._rows(self.taken[request])))
         self.add(BackUp(other))
         return other
 
@@ -156,8 +165,11 @@ class TierEpisode:
             other = self.written(1)
             self.add(BackUp(other))
             self._await("backup", other)
+            if self.draw(2):
+                self.load(other)
+                self._await("load", other)
             self.drop(other)
-            self.release(other)
+            self.leave(other)
 
     # -- steps -------------------------------------------------------------------------
 
@@ -172,8 +184,7 @@ class TierEpisode:
         state = self._state() if self.draw(2) else None
         taken = self._take(pages)
         request = self._write(taken, state)
-        self.taken[request] = taken, state
-        self.sizes[request] = pages, state is not None
+        self.taken[request], self.pages[request], self.states[request] = taken, pages, state
         return request
 
     def drop(self, request: str) -> None:
@@ -182,12 +193,18 @@ class TierEpisode:
         if self.draw(2):
             self.add(Refuse(Drop(request)))
 
-    def release(self, request: str) -> tuple[Pages, int | None]:
-        """Others may have its pages and its state; nothing of them is in flight."""
-        pages, state = self.taken.pop(request)
+    def release(self, request: str) -> Pages:
+        """Others may have its pages; nothing of them is in flight. It keeps its state."""
+        pages = self.taken.pop(request)
         self.free += pages
+        return pages
+
+    def leave(self, request: str) -> None:
+        """It is over."""
+        if request in self.taken:
+            self.release(request)
+        state = self.states.pop(request)
         self.free_states += [] if state is None else [state]
-        return pages, state
 
     def _write(self, pages: Pages, state: int | None) -> str:
         request = self._name()

@@ -27,6 +27,11 @@ def enqueue(
     SCHEDULER.enqueue(name, run, tuple(writes), tuple(reads))
 
 
+def finish_tasks() -> None:
+    """Wait until every host task, and then every stream, has finished."""
+    SCHEDULER.finish_tasks()
+
+
 def serial() -> int:
     """A number above those of all operations queued so far, and below those of later ones."""
     return SCHEDULER.next_serial()

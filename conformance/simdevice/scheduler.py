@@ -219,6 +219,13 @@ class Scheduler:
                     queues = streams + self._free_tasks()
                     self._advance(queues[self.schedule.pick(len(queues))])
 
+    def finish_tasks(self) -> None:
+        """Run until neither a stream nor a host task has anything left."""
+        with self.lock:
+            while tasks := [q for q in self.queues.values() if q.ops and q.stream < 0]:
+                self.finish(Mark(self.epoch, tasks[0].stream, tasks[0].tail))
+            self.finish_all()
+
     def poll(self, mark: Mark) -> bool:
         """Whether the mark is reached; each call lets one operation finish."""
         with self.lock:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from conformance.build import build
+from conformance.build import build_anew
 from conformance.case import Case
 from conformance.claims import accepted, who
 from conformance.geometry import Geometry, geometries
@@ -26,7 +26,7 @@ def check_row_widths(case: Case) -> None:
     for geometry in geometries(case.pool, case.device):
         first.setdefault(replace(geometry, size=0, chunk_tokens=0, first_layer=0), geometry)
     for geometry in first.values():
-        pool, inventory = build(case.pool, geometry)
+        pool, inventory = build_anew(case.pool, geometry)
         widths = host_tier_adapter_of(tier).row_bytes(tier.make(pool))
         case.tally.add(Tally(programs=1))
         for buffer in inventory.buffers:
@@ -47,7 +47,7 @@ def check_lacking_host_verbs(case: Case) -> None:
     tier = _tier_of(case)
     geometry = geometries(case.pool, case.device)[0]
     for capability in sorted(tier.lacks):
-        pool, _ = build(case.pool, geometry)
+        pool, _ = build_anew(case.pool, geometry)
         for name, call in _calls(tier, tier.make(pool), geometry, capability):
             case.tally.add(Tally(programs=1))
             if problem := accepted(name, call, capability):

@@ -31,9 +31,10 @@ from conformance.programs import (
 from conformance.refusals import REFUSALS
 from conformance.step_text import Rows
 from conformance.tiers.flights import Flight, Flights
+from conformance.tiers.legal import check_free, check_idle, check_place, check_state
 from conformance.tiers.reads import Look, look
 from conformance.tiers.room import Room
-from conformance.timing import told_late
+from conformance.tiers.verdicts import compare, complete, judge_done, judge_looks
 from conformance.troubles import StopProgram, Trouble, told
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class TierFront:
 
     `backups` are those whose host rows are held, `saved` what they must hold, `loads` the last
     one of each request, `dropped` the backups whose rows were given back, `reused` those whose
-    rows others may have by now, `left_out` the requests for whose backup there was no room.
+    rows others may have by now, `asked` the requests that were dropped in flight, `left_out`
+    those for whose backup there was no room.
     """
 
     declared: HostTier
@@ -68,13 +70,20 @@ class TierFront:
     loads: dict[str, Flight] = field(default_factory=dict)
     dropped: dict[str, Flight] = field(default_factory=dict)
     reused: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
 
     @classmethod
     def before(cls, declared: HostTier, run: Run) -> TierFront:
         """A new tier behind the pool of `run`."""
         made, adapter = declared.make(run.made), host_tier_adapter_of(declared)
-        return cls(declared, made, adapter, run, Room(dict(adapter.available(made))))
+        totals = dict(adapter.available(made))
+        if not totals.get("token"):
+            raise ValueError(
+                f"HostTier {declared.name!r}: available() of a new tier must be how many rows are "
+                f"free, such as {{'token': 20}}, got {totals}"
+            )
+        return cls(declared, made, adapter, run, Room(totals))
 
     def do(self, step: Step) -> None:
         """One step. One of a request that has no backup, because there was no room, does
@@ -82,11 +91,14 @@ class TierFront:
         if self.made is None:
             raise LookupError(f"program: {str(step)!r} comes after 'close'")
         about = step.call if isinstance(step, Refuse) else step
-        if getattr(about, "request", "") in self.left_out and not isinstance(step, Write):
+        if getattr(about, "request", "") in self.left_out and not isinstance(step, Write | BackUp):
             return
+        self.run.announce(self.run.step, "host_tier_verbs_work")
         match step:
             case Write(request, rows, state):
-                self._must_be_free(step, rows, state)
+                has_state = self.run.pool.has_state
+                check_state(step, state, self.run.geometry, has_state=has_state)
+                check_free(step, self.flights, rows, state)
                 self.flights.overwritten(rows, state)
                 self.run.place(request, (), rows, state)
             case BackUp(request):
@@ -101,24 +113,23 @@ class TierFront:
                 self._use(self.loads[request])
             case Read(request):
                 rows, state = self.run.placed[request], self.run.states[request]
-                self._must_be_free(step, rows, state, "load")
+                check_free(step, self.flights, rows, state, "load")
                 self._look(rows, state)
             case Claim(request, rows):
                 self.run.placed[request], self.run.states[request] = rows, None
-            case Drop(request) if request in self.backups or request not in self.dropped:
-                self._drop(request)
-            case Refuse(Drop(request)) if self._is_gone(request):
-                self._drop_again(request)
-            case Drop() | Refuse(Drop()):
-                pass  # with copies in flight: given back already, or refused
-            case _ if step == OVERWRITE and not self.flights.unfinished():
+            case Drop(request):
+                self._drop(step, request)
+            case Refuse(Drop(request)):
+                self._drop_again(step, request)
+            case _ if step == OVERWRITE:
+                check_idle(step, self.flights)
                 self.run.model.overwrite()
             case _ if step == CLOSE:
                 self._close()
-                return
             case _:
-                raise ValueError(f"program: {str(step)!r} is no step of a host tier here")
-        self._check_room()
+                raise ValueError(f"program: {str(step)!r} is no step of a host tier")
+        if isinstance(step, BackUp | Drop | Refuse):
+            self._check_room()
 
     def finish(self) -> None:
         """Wait for everything, and compare everything. The stream's reads come first: once the
@@ -127,24 +138,24 @@ class TierFront:
             self._raised(error)
         for flight in self.flights.unfinished():
             self._must(partial(self.adapter.wait, self.made, flight.handle))
-            self._done(flight, "its wait had returned, at the end", flight.step)
+            judge_done(self.run, flight, "its wait had returned, at the end", flight.step)
         if self.made is not None:
-            self.room.settle()
             self._check_room()
         if (error := self.run.unsettled()) is not None:
             self._raised(error)
-        self._judge_looks()
+        judge_looks(self.run, self.looks)
         for load in self.flights.begun:
             if load.way == "load":
-                self._compare(load, load.step)
+                compare(self.run, load, load.step)
         self.run.compare("host_tier_leaves_other_rows_alone")
 
     # -- steps -------------------------------------------------------------------------
 
     def _back_up(self, step: BackUp, request: str) -> None:
-        rows, state = self._pages(step, request)
+        rows, state = self._place(step, request)
         if request in self.backups:
             raise LookupError(f"program: {str(step)!r}: it is backed up already; drop it first")
+        self.left_out.discard(request)
         fits = self.room.has(len(rows), state)
         begin = self.run.timing.serial()
         handle, error = self._with_ids(self.adapter.backup, (), rows, state)
@@ -159,6 +170,7 @@ class TierFront:
             return
         self.room.take(len(rows), state)
         self.reused.update(self.dropped)
+        self.asked.discard(request)
         flight = self._begin("backup", request, handle, rows, state, begin)
         self.backups[request] = flight
         self.saved[request] = self.run.model.save(self.run.model.cells(rows, state))
@@ -166,8 +178,10 @@ class TierFront:
     def _load(self, step: Load, request: str, rows: Rows, state: int | None) -> None:
         backup = self.backups[request]
         if len(rows) != len(backup.rows) or (state is None) != (backup.state is None):
-            have = f"{len(backup.rows)} tokens" + (" and a state" if backup.state else "")
+            state_too = "no state" if backup.state is None else "a state"
+            have = f"{len(backup.rows)} tokens and {state_too}"
             raise LookupError(f"program: {str(step)!r}: its backup has {have}")
+        self._check_place(step, rows, state)
         self.flights.overwritten(rows, state)
         begin = self.run.timing.serial()
         handle, error = self._with_ids(self.adapter.load, (backup.handle,), rows, state)
@@ -175,7 +189,6 @@ class TierFront:
             self._raised(error)
         self.loads[request] = self._begin("load", request, handle, rows, state, begin)
         self.run.placed[request], self.run.states[request] = rows, state
-        self._pages(step, request)
         self.run.model.restore(self.saved[request], self.run.model.cells(rows, state))
         self.run.tally.reloads += 1
         self.run.tally.rows += len(rows)
@@ -184,28 +197,35 @@ class TierFront:
         if flight.is_done:
             return
         self._must(lambda: self.adapter.wait(self.made, flight.handle))
-        self._done(flight, "its wait had returned", self.run.step)
+        judge_done(self.run, flight, "its wait had returned", self.run.step)
 
     def _poll(self, flight: Flight) -> None:
         for _ in range(0 if flight.is_done else POLLS):
             if self._must(lambda: self.adapter.is_done(self.made, flight.handle)):
-                self._done(flight, "it had said that it was done", self.run.step)
+                judge_done(self.run, flight, "it had said that it was done", self.run.step)
                 return
         self._await(flight)
         if not self._must(lambda: self.adapter.is_done(self.made, flight.handle)):
-            clause = f"{flight.way}_is_complete_when_awaited"
-            self.run.broken(clause, f"the {flight} says that it is not done after its wait")
+            what = f"the {flight} says that it is not done after its wait"
+            self.run.broken(complete(flight.way), what)
 
     def _use(self, load: Flight) -> None:
         """Each layer as soon as the current stream may read it."""
-        for layer in range(max(len(buffer.rows) for buffer in self.run.model.actual)):
+        cells = self.run.model.cells(load.rows, load.state)
+        images = [i for i in self.run.model.expected if i.places(cells)[0].numel()]
+        for layer in range(max(len(image.layers) for image in images)):
             self._must(partial(self.adapter.wait_layer, self.made, load.handle, layer))
             self._look(load.rows, load.state, layer=layer, queued=load.queued)
         load.is_seen = True
 
-    def _drop(self, request: str) -> None:
+    def _drop(self, step: Drop, request: str) -> None:
+        if request in self.dropped and request not in self.backups:
+            self._must_be_asked(step, request, "was dropped already; try `refuse drop`")
+            return
         backup = self.backups[request]
         in_flight = bool(self.flights.of(request))
+        if in_flight:
+            self.asked.add(request)
         _, error = attempt(lambda: self.adapter.free(self.made, backup.handle))
         if error is not None and in_flight and isinstance(error, (*REFUSALS, RuntimeError)):
             return
@@ -214,7 +234,12 @@ class TierFront:
         self.dropped[request] = self.backups.pop(request)
         self.room.give_back(len(backup.rows), backup.state, later=in_flight)
 
-    def _drop_again(self, request: str) -> None:
+    def _drop_again(self, step: Refuse, request: str) -> None:
+        if request in self.backups:
+            self._must_be_asked(step, request, "holds host rows; drop it first")
+            return
+        if request in self.reused:
+            return  # the rows may be another's by now, and free to be dropped
         gone = self.dropped[request]
         _, error = attempt(lambda: self.adapter.free(self.made, gone.handle))
         clause = "double_drop_is_refused"
@@ -223,11 +248,11 @@ class TierFront:
         elif not isinstance(error, RuntimeError):
             self.run.refused(clause, "", error)
 
-    def _is_gone(self, request: str) -> bool:
-        """Whether its host rows were given back, and nobody can have got them since."""
-        if request in self.backups:
-            return False
-        return self.dropped[request].request not in self.reused
+    def _must_be_asked(self, step: Step, request: str, why: str) -> None:
+        """A drop with copies in flight may have been refused or not; after any other it is
+        known whether rows are held."""
+        if request not in self.asked:
+            raise LookupError(f"program: {str(step)!r}: {request} {why}")
 
     def _close(self) -> None:
         """Let go of the tier and of what it returned. The rest of the program waits for the
@@ -238,25 +263,15 @@ class TierFront:
 
     # -- what every step needs ---------------------------------------------------------
 
-    def _pages(self, step: Step, request: str) -> tuple[Rows, int | None]:
+    def _place(self, step: Step, request: str) -> tuple[Rows, int | None]:
         """The rows of a request, which must be whole pages, and its state."""
-        rows, page = self.run.placed[request], self.run.geometry.page_size
-        for at, row in enumerate(rows):
-            if row - at % page != rows[at - at % page] or (not at % page and row % page):
-                break
-        else:
-            if len(rows) and not len(rows) % page:
-                return rows, self.run.states[request]
-        raise LookupError(f"program: {str(step)!r}: a host tier copies whole pages of {page} rows")
+        rows, state = self.run.placed[request], self.run.states[request]
+        self._check_place(step, rows, state)
+        return rows, state
 
-    def _must_be_free(self, step: Step, rows: Rows, state: int | None, way: str = "") -> None:
-        """A caller must not use rows of a copy in flight before it has waited for it."""
-        for flight in self.flights.unseen(rows, state):
-            if flight.way == (way or flight.way):
-                raise LookupError(
-                    f"program: {str(step)!r} uses rows of the {flight}, which is in flight; "
-                    f"`await {flight}` comes first"
-                )
+    def _check_place(self, step: Step, rows: Rows, state: int | None) -> None:
+        geometry, has_state = self.run.geometry, self.declared.carries_state
+        check_place(step, rows, state, geometry, has_state=has_state)
 
     def _flight(self, which: str, request: str) -> Flight:
         if which == "load":
@@ -285,7 +300,8 @@ class TierFront:
         return result
 
     def _raised(self, error: Exception) -> NoReturn:
-        self.run.on_trouble(Trouble(self.run.step, "raised", f"raised {told(error)}"))
+        hint = "; no `lacks` says so" if isinstance(error, NotImplementedError) else ""
+        self.run.on_trouble(Trouble(self.run.step, "raised", f"raised {told(error)}{hint}"))
         raise StopProgram
 
     # -- what is checked ---------------------------------------------------------------
@@ -295,44 +311,11 @@ class TierFront:
         cells = run.model.cells(rows, state)
         self.looks += look(run.model, run.timing, cells, run.step, **of_load)
 
-    def _done(self, flight: Flight, when: str, step: int) -> None:
-        """The host goes on: nothing of the copy may be left on the device."""
-        flight.is_done = True
-        late = self.run.timing.unfinished(flight.queued)
-        for buffer in self.run.model.actual if late else ():
-            for layer, rows in enumerate(buffer.rows):
-                reads = flight.way == "backup"
-                left = [op for op in late if (op.will_read if reads else op.will_write)(rows)]
-                if left:
-                    place = f"{buffer.name}, layer {buffer.first_layer + layer}"
-                    done = "read" if reads else "written"
-                    what = f"{place}, is not {done} yet: {told_late(left[0])} when {when}"
-                    clause = f"{flight.way}_is_complete_when_awaited"
-                    self.run.on_trouble(Trouble(step, "clause", what, clause))
-                    return
-        if flight.way == "load" and not flight.is_stale:
-            self._compare(flight, step)
-
-    def _compare(self, load: Flight, step: int) -> None:
-        """The rows of a load, as they are now."""
-        model, cells = self.run.model, self.run.model.cells(load.rows, load.state)
-        while (found := model.difference_within(cells)) is not None:
-            role, what = model.actual[found.buffer].role, model.describe(found)
-            self.run.on_trouble(Trouble(step, role, what))
-            model.adopt(found.buffer)
-
-    def _judge_looks(self) -> None:
-        model = self.run.model
-        for each in self.looks:
-            if early := each.too_early(model):
-                clause = "layer_is_complete_when_awaited"
-                self.run.on_trouble(Trouble(each.step, "clause", early, clause))
-            elif (wrong := each.difference()) is not None:
-                role, what = model.actual[each.number].role, model.told(*wrong)
-                self.run.on_trouble(Trouble(each.step, role, f"the stream read it: {what}"))
-
     def _check_room(self) -> None:
-        if wrong := self.room.problem(self.adapter.available(self.made)):
+        if not self.flights.unfinished():
+            self.room.settle()
+        available = self._must(partial(self.adapter.available, self.made))
+        if wrong := self.room.problem(available):
             self._stop("host_rows_are_conserved", wrong)
 
     def _stop(self, clause: str, what: str) -> NoReturn:

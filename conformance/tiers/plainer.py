@@ -23,13 +23,19 @@ def plainer(pool: Pool, geometry: Geometry, steps: Steps) -> Iterator[tuple[Geom
         dict.fromkeys((first, geometry)), dict.fromkeys((short, steps))
     ):
         told = _Names(geometry.page_size, plain.page_size).of_all(each)
-        fits = plain.token_rows >= max((max(_rows(s), default=0) + 1 for s in told), default=0)
+        fits = all(_fits(step, plain) for step in told)
         schedules = ("lazy", "lifo", geometry.schedule) if geometry.schedule else ("",)
         for schedule in dict.fromkeys(schedules) if fits else ():
             found = replace(plain, schedule=schedule), told
             if found == (geometry, steps):
                 return
             yield found
+
+
+def _fits(step: Step, geometry: Geometry) -> bool:
+    state: int | None = getattr(step, "state", None)
+    has_rows = max(_rows(step), default=0) < geometry.token_rows
+    return has_rows and (state is None or state < geometry.state_rows)
 
 
 def _first_page(step: Any, page_size: int) -> Any:

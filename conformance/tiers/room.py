@@ -56,9 +56,10 @@ class Room:
     def problem(self, available: Mapping[str, int]) -> str:
         """What is wrong with how many rows a tier says are free; "" where nothing is."""
         for name, free in self.free.items():
-            found = available[name]
-            if not free <= found <= free + self.late[name]:
-                return f"{found} host rows are free ({name}), expected {free}"
+            found, most = available.get(name), free + self.late[name]
+            if found is None or not free <= found <= most:
+                expected = f"{free}" if free == most else f"{free} to {most}"
+                return f"{found} host rows are free ({name}), expected {expected}"
         return ""
 
     def _wanted(self, tokens: int, state: int | None) -> dict[str, int]:

@@ -16,11 +16,9 @@ from conformance import Pool, scenarios
 from conformance.adapters.plain import Plain
 from conformance.case import Case
 from conformance.contract import find_clause
+from conformance.devices import is_simulated
 from conformance.geometry import geometries, parse_geometry
-from conformance.simdevice import (
-    door,  # noqa: F401  (or pytester forgets it after a session)
-    is_simulated,
-)
+from conformance.simdevice import door  # noqa: F401  (or pytester forgets it after a session)
 from conformance.suite.checks import quiet
 from conformance.timing import prepare
 from conformance.violation import Violation

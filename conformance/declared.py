@@ -39,8 +39,8 @@ Tested = Pool | Allocator | HostTier
 """What programs are run on."""
 Entry = Tested | Family
 
-SIMULATED_SHARE = 0.4
-"""The share of Hypothesis's examples that is run on a simulated device."""
+SHARE = 0.4
+"""The share of Hypothesis's examples that is run on a simulated device, or of a host tier."""
 
 _DECLARED = pytest.StashKey[Declared]()
 _PASSED = pytest.StashKey[dict[Any, Any]]()
@@ -194,16 +194,17 @@ def make_case(config: pytest.Config, entry: Tested, clause: Clause, replay: str 
         replay,
         None if isinstance(entry, Pool) else entry,
         config.stash.setdefault(_PASSED, {}),
-        _most_programs(config.getoption("--kv-device")),
+        _most_programs(config.getoption("--kv-device"), entry),
     )
 
 
-def _most_programs(device: str) -> float:
-    """A simulated device is slow, and every program has a schedule of its own there: a part
-    of the profile's examples does."""
+def _most_programs(device: str, entry: Tested) -> float:
+    """A simulated device is slow, and every program has a schedule of its own there; one on a
+    host tier has several requests: a part of the profile's examples does."""
     from hypothesis import settings
 
-    return settings().max_examples * SIMULATED_SHARE if is_simulated(device) else math.inf
+    is_slow = is_simulated(device) or isinstance(entry, HostTier)
+    return settings().max_examples * SHARE if is_slow else math.inf
 
 
 def why_off(config: pytest.Config, entry: Tested, clause: Clause) -> str:

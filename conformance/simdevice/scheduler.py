@@ -169,6 +169,7 @@ class Scheduler:
             wait = Op(next(self._serials), "wait", queue.stream, op.site, None, after=mark)
             queue.ops.append(wait)
             queue.tail += 1
+            self.watcher.queued(wait, queue.tail)
         self.watcher.queued(op, queue.tail + 1)
 
     # Waiting

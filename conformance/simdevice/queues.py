@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from conformance.simdevice.sites import Site
 
@@ -33,6 +33,22 @@ class Op:
     writes: tuple[Any, ...] = ()
     reads: tuple[Any, ...] = ()
     after: Mark | None = None
+
+
+class Follower(Protocol):
+    """Is told of what is queued and of what the host waits for."""
+
+    def begin(self) -> None:
+        """A new epoch: nothing is queued."""
+
+    def before_next(self) -> Mark | None:
+        """What the next operation is to wait for."""
+
+    def queued(self, op: Op, position: int) -> None:
+        """`op` is now number `position` of its queue."""
+
+    def host_waited(self, mark: Mark) -> None:
+        """Whatever the host does next comes after `mark`."""
 
 
 @dataclass(slots=True, eq=False)

@@ -6,15 +6,12 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conformance.simdevice.errors import DeviceAssert, SimError
-from conformance.simdevice.queues import Mark, Op, Queue
+from conformance.simdevice.queues import Follower, Mark, Op, Queue
 from conformance.simdevice.schedule import Schedule, parse
 from conformance.simdevice.sites import Site, call_site
-
-if TYPE_CHECKING:
-    from conformance.simdevice.hazards import Watcher
 
 DEFAULT_STREAM = 0
 
@@ -32,7 +29,7 @@ class Scheduler:
         self.quiet: Callable[[], AbstractContextManager[object]] = nullcontext
         self.dead: Any = ()
         self.bury: Callable[[], None] = lambda: None
-        self.watcher: Watcher | None = None
+        self.watcher: Follower | None = None
         self.epoch = 0
         self.reset(parse("lazy"))
 

@@ -39,8 +39,10 @@ Tested = Pool | Allocator | HostTier
 """What programs are run on."""
 Entry = Tested | Family
 
+FEWEST = 10
 SHARE = 0.4
-"""The share of Hypothesis's examples that is run on a simulated device, or of a host tier."""
+"""The share of Hypothesis's examples that is run on a simulated device, or of a host tier, if
+that is not too few."""
 
 _DECLARED = pytest.StashKey[Declared]()
 _PASSED = pytest.StashKey[dict[Any, Any]]()
@@ -204,7 +206,7 @@ def _most_programs(device: str, entry: Tested) -> float:
     from hypothesis import settings
 
     is_slow = is_simulated(device) or isinstance(entry, HostTier)
-    return settings().max_examples * SHARE if is_slow else math.inf
+    return max(FEWEST, settings().max_examples * SHARE) if is_slow else math.inf
 
 
 def why_off(config: pytest.Config, entry: Tested, clause: Clause) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from conformance.contract import did_you_mean
+from conformance.devices import is_simulated
 from conformance.pool import Kind, Pool
 
 
@@ -184,6 +185,8 @@ def parse_geometry(text: str, pool: Pool, device: str = "cpu") -> Geometry:
                 f"geometry: {word!r} is not size=value{did_you_mean(name, _TEXT_FIELDS)}"
             )
         changes[name] = _parse_value(name, value)
+    if changes.get("schedule") and not is_simulated(device):
+        raise ValueError(f"geometry: schedule={changes['schedule']} needs --kv-device=sim")
     geometry = dataclasses.replace(geometries(pool, device)[0], **changes)
     if geometry.size <= 0 or geometry.page_size <= 0 or geometry.size % geometry.page_size:
         raise ValueError(

@@ -58,7 +58,7 @@ class Timing(Protocol):
         """Wait until everything queued on the current stream has finished."""
 
     def settle_all(self) -> None:
-        """Wait until everything has finished, and host tasks too."""
+        """As `settle`, and until every host task has finished."""
 
     def ids_on(self, device: str, /) -> str:
         """Where ids are given to a verb, unless their form says so."""

@@ -251,8 +251,10 @@ def make_host_tier(
     layout: host.Layout = "layer_first",
     waits: host.Waits | None = None,
 ) -> host.HostTier:
-    """A host of one page less than the pool has."""
-    memory = host.HostPool(pool, pages=pool.size // pool.page_size - 1, layout=layout)
+    """A host of one page less than the pool has, and of two states where it has any."""
+    states = 2 if isinstance(pool, HybridPool) else None
+    pages = pool.size // pool.page_size - 1
+    memory = host.HostPool(pool, pages=pages, states=states, layout=layout)
     return cls(pool, memory, memory.allocator(), waits=waits)
 
 

@@ -72,7 +72,7 @@ def assert_accused_of_one(outcomes: list[dict], clause: str) -> None:
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_fault_is_caught_by_exactly_its_clause(pytester: pytest.Pytester, fault: Fault) -> None:
-    examples = 100 if fault.allocator else 40 if fault.device == "cpu" else 8
+    examples = 100 if fault.allocator else 40 if fault.device == "cpu" else 15
     outcomes = run(pytester, entries_of(fault), *options_of(fault), examples=examples)
     assert_accused_of_one(outcomes, fault.clause)
 

@@ -36,7 +36,7 @@ make_forgetful = partial(make, cls=Forgets)
 POOL = 'Pool("p", make_token, kind="token")'
 TIER = f'HostTier("t", make_host_tier, {POOL}{{}})'
 FORGETS = f'HostTier("t", make_forgetful, {POOL}{{}})'
-SHORT = "write r0 at 5..14; back up r0; load r0 at 15..24"
+SHORT = "write r0 at 5..14; back up r0; await backup of r0; load r0 at 15..24"
 FILE = "--kv-report=out.json"
 RESTORES = "host_tier_restores_every_row"
 

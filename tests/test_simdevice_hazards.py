@@ -252,3 +252,17 @@ def test_race_with_a_host_task_names_its_handle() -> None:
     assert " on stream 0 does not wait for `fetch` queued at " in told
     assert "as a host task: wait for the handle of `fetch` queued at " in told
     assert told.endswith(" as a host task before it is queued")
+
+
+def test_memory_that_other_streams_use_makes_nobody_wait_when_it_is_freed() -> None:
+    simdevice.reset("lazy")
+    rows, ids = torch.zeros(4, device="sim"), torch.arange(4).to("sim")
+    side, host = simdevice.Stream(), torch.zeros(4).pin_memory()
+    simdevice.synchronize()
+    with simdevice.stream(side):
+        host.copy_(rows[ids], non_blocking=True)
+    ids.record_stream(side)
+    del ids
+    rows.fill_(7)
+    simdevice.synchronize()
+    assert host.tolist() == [7] * 4  # the race of `fill_` with the copy is not hidden

@@ -64,12 +64,10 @@ def test_drop_in_flight_is_refused_by_any_of_these(error: type[Exception]) -> No
     assert told(of(refusing), f"{IN_FLIGHT}; drop r0; await backup of r0; drop r0") == []
 
 
-@pytest.mark.parametrize("error", [KeyError, AttributeError, OSError])
-def test_drop_in_flight_that_fails_otherwise_is_told(error: type[Exception]) -> None:
-    failing = type("Fails", (RefusesInFlight,), {"error": error})
-    ((at, kind, what),) = told(of(failing), f"{IN_FLIGHT}; drop r0; await backup of r0")
-    assert (at, kind) == (2, "raised")
-    assert what.startswith(f"raised {error.__name__}: ")
+@pytest.mark.parametrize("error", [KeyError, AssertionError, OSError])
+def test_drop_in_flight_is_refused_by_any_exception(error: type[Exception]) -> None:
+    refusing = type("Refuses", (RefusesInFlight,), {"error": error})
+    assert told(of(refusing), f"{IN_FLIGHT}; drop r0; await backup of r0") == []
 
 
 class RefusesTheFirst(Tier):
@@ -144,13 +142,10 @@ def test_second_drop_is_refused_by_any_of_these(error: type[Exception]) -> None:
     assert cls.asked == 2
 
 
-def test_second_drop_that_is_accepted_or_fails_otherwise_is_told() -> None:
+def test_second_drop_that_is_accepted_is_told() -> None:
     text = f"{SAVED}; drop r0; refuse drop r0; write r1 at 5..9"
     assert told(of(dropping()), text) == [(4, TWICE, "the call was accepted")]
-    ((at, clause, what),) = told(of(dropping(KeyError)), text)
-    assert (at, clause) == (4, TWICE)
-    assert what.startswith("raised KeyError: 'twice' (test_tier_front_faults.py:")
-    assert what.endswith("; expected one of TypeError, ValueError, IndexError")
+    assert told(of(dropping(KeyError)), text) == []
 
 
 def test_second_drop_is_not_tried_of_rows_that_others_may_have() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from drawn_programs import TIERS
 
 from conformance import Pool
@@ -16,6 +17,7 @@ from conformance.programs import Program, parse_program
 from conformance.tiers import blame
 from conformance.tiers.flights import Flight, Flights
 from conformance.tiers.plainer import plainer
+from conformance.tiers.reads import Look
 from conformance.tiers.room import Room
 
 TOKEN, HYBRID = TIERS["token-host"].pool, TIERS["hybrid-host"].pool
@@ -364,3 +366,9 @@ def test_waits_come_before_what_overlaps_and_nowhere_else(text: str, kind: str, 
     named = {"drop": "rows_in_flight_are_kept", "copy": "copies_of_one_row_run_in_order"}
     told = text_of(dict(without(steps(text), 5))[named[kind]])
     assert told == text.rpartition("; ")[0] + "; " + end
+
+
+def test_read_that_seems_early_and_finds_the_right_bytes_is_not_accused() -> None:
+    rows = torch.arange(6, dtype=torch.uint8).view(2, 3)
+    look = Look(0, 0, 0, torch.tensor([1, 2]), rows, found=rows.clone(), late=[object()])
+    assert look.too_early(object()) == ""

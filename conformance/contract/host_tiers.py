@@ -87,7 +87,7 @@ CLAUSES = (
         "sglang 22811, 30899; vllm 47282; LMCache 4955",
         "simulated",
     ),
-    clause(
+    strict(
         "rows_in_flight_are_kept",
         "host tiers",
         "Host rows with copies in flight are not given to others: drop refuses, or frees later.",

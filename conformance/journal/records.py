@@ -61,8 +61,10 @@ class Record:
 
 
 def replay_command(check: str, pool: str, replay: str) -> str:
-    """The command line that runs one program in one check."""
-    return f"pytest -k '{check}[{pool}]' --kv-replay '{replay}'"
+    """The command line that runs one program in one check; one with a schedule needs the
+    simulated device."""
+    device = " --kv-device=sim" if "schedule=" in replay else ""
+    return f"pytest -k '{check}[{pool}]'{device} --kv-replay '{replay}'"
 
 
 class Store:

@@ -87,7 +87,7 @@ class TierEpisode:
         yield
         self.add(BackUp(request))
         yield
-        dropped = self.draw(6) == 5
+        dropped = self.draw(4) == 3
         if dropped:
             self._drop_in_flight(request)
             yield
@@ -122,7 +122,7 @@ class TierEpisode:
         """Load it and look at it; whether its host rows were perhaps dropped meanwhile."""
         self.load(request)
         yield
-        forked = self._forked(request) if self.overlaps and self.draw(2) else ""
+        forked = self._forked(request) if self.overlaps and self.draw(4) else ""
         dropped = self.draw(4) == 3
         if dropped:
             self._drop_in_flight(request)
@@ -159,13 +159,13 @@ class TierEpisode:
         return other
 
     def _drop_in_flight(self, request: str) -> None:
-        """Its host rows are given back, and perhaps taken by another."""
+        """Its host rows are given back, and taken by another that wants all there are, or few."""
         self.add(Drop(request))
         if self.free:
-            other = self.written(1)
+            other = self.written(len(self.free) if self.draw(2) else 1)
             self.add(BackUp(other))
             self._await("backup", other)
-            if self.draw(2):
+            if self.draw(4):
                 self.load(other)
                 self._await("load", other)
             self.drop(other)
@@ -260,8 +260,9 @@ def filled(s: Script) -> None:
     episode = TierEpisode.of(s)
     backed_up = []
     for _ in range(len(episode.free) + s.draw(2 * len(episode.free))):
-        backed_up.append(episode.put_away(1 + s.draw(min(2, len(episode.free)))))
-    episode.drop(backed_up.pop(s.draw(len(backed_up))))
-    last = episode.put_away(1)
+        backed_up.append(episode.put_away(2 if s.draw(4) == 3 and len(episode.free) > 1 else 1))
+    for _ in range(min(2, len(backed_up))):
+        episode.drop(backed_up.pop(s.draw(len(backed_up))))
+    last = episode.put_away(min(2, len(episode.free)))
     for request in (last, *backed_up[: s.draw(4)]):
         episode.come_back(request)

@@ -14,6 +14,8 @@ from conformance.simdevice.schedule import Schedule, parse
 from conformance.simdevice.sites import Site, call_site
 
 DEFAULT_STREAM = 0
+REAPER = 1 << 40
+"""The queue of memory that several streams use, and nobody refers to any more."""
 
 
 class Scheduler:
@@ -116,8 +118,10 @@ class Scheduler:
         self, stream: int, run: Callable[[], object], users: Iterable[int], memory: Any
     ) -> None:
         """Queue what becomes of freed memory, after what its other users now have queued."""
-        queue, site = self.queue(stream), call_site(2)
-        for user in users:
+        users = [user for user in users if user != stream]
+        # As CUDA's allocator: the owner's stream goes on; only reuse waits for the users.
+        queue, site = self.queue(REAPER if users else stream), call_site(2)
+        for user in (stream, *users) if users else ():
             mark = Mark(self.epoch, user, self.queue(user).tail)
             self._append(queue, "record_stream", site, None, after=mark)
         self._append(queue, "free", site, run, (memory,))
@@ -287,7 +291,7 @@ class Scheduler:
         if op.run is not None:
             self._run(op)
         queue.done += 1
-        if queue.stream < 0 and not queue.ops:
+        if not queue.ops and not 0 <= queue.stream < REAPER:
             self.queues.pop(queue.stream, None)
 
     def _run(self, op: Op) -> None:

@@ -50,7 +50,12 @@ def explain_tier(
     if trouble.kind == "clause" and not binds(trouble.clause):
         return trouble.clause, shown
 
+    in_order = not binds("copies_of_one_row_run_in_order")
+
     def first(geometry: Geometry, steps: Steps) -> Trouble | None:
+        page = geometry.page_size
+        if in_order and tuple(_waiting(steps, page, BackUp, Load)) != steps:
+            return None  # what this tier need not bear shows nothing
         return _first_trouble(tier, geometry, steps, binds)
 
     def clause_of(found: Trouble, geometry: Geometry, steps: Steps) -> str:
@@ -108,6 +113,8 @@ def _overlap(
 def _clause_of(trouble: Trouble, geometry: Geometry, shows: Callable[[Geometry], bool]) -> str:
     if trouble.kind == "clause" and trouble.clause != "host_tier_leaves_other_rows_alone":
         return trouble.clause
+    if trouble.kind == "raised" and "DeviceAssert" not in trouble.what:
+        return _PLAINEST["raised"]
     in_time = replace(geometry, schedule=_IN_TIME)
     if geometry.schedule not in ("", _IN_TIME) and not shows(in_time):
         return _TIMING

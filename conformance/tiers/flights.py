@@ -15,7 +15,9 @@ class Flight:
 
     `handle` is what the tier returned, `queued` are the serials of the operations that its
     call queued. It is done once the host has waited for it, and seen once the current stream
-    has, in every layer; `is_stale` once somebody has used its rows after it.
+    has, in every layer; `is_stale` once somebody has used its rows after it. `source` is the
+    backup that a load brings back, `late` what of a copy seemed to be left when it was called
+    done, in words: bytes have to confirm it.
     """
 
     way: Which
@@ -29,6 +31,8 @@ class Flight:
     is_done: bool = False
     is_seen: bool = False
     is_stale: bool = False
+    source: Flight | None = None
+    late: str = ""
 
     def __str__(self) -> str:
         return f"{self.way} of {self.request}"

@@ -28,7 +28,6 @@ from conformance.programs import (
     Use,
     Write,
 )
-from conformance.refusals import REFUSALS
 from conformance.step_text import Rows
 from conformance.tiers.flights import Flight, Flights
 from conformance.tiers.legal import check_free, check_idle, check_place, check_state
@@ -141,7 +140,7 @@ class TierFront:
             judge_done(self.run, flight, "its wait had returned, at the end", flight.step)
         if self.made is not None:
             self._check_room()
-        if (error := self.run.unsettled()) is not None:
+        if (error := attempt(self.run.timing.settle_all)[1]) is not None:
             self._raised(error)
         judge_looks(self.run, self.looks)
         for load in self.flights.begun:
@@ -188,6 +187,7 @@ class TierFront:
         if error is not None:
             self._raised(error)
         self.loads[request] = self._begin("load", request, handle, rows, state, begin)
+        self.loads[request].source = backup
         self.run.placed[request], self.run.states[request] = rows, state
         self.run.model.restore(self.saved[request], self.run.model.cells(rows, state))
         self.run.tally.reloads += 1
@@ -215,7 +215,7 @@ class TierFront:
         images = [i for i in self.run.model.expected if i.places(cells)[0].numel()]
         for layer in range(max(len(image.layers) for image in images)):
             self._must(partial(self.adapter.wait_layer, self.made, load.handle, layer))
-            self._look(load.rows, load.state, layer=layer, queued=load.queued)
+            self._look(load.rows, load.state, layer=layer, load=load)
         load.is_seen = True
 
     def _drop(self, step: Drop, request: str) -> None:
@@ -227,7 +227,7 @@ class TierFront:
         if in_flight:
             self.asked.add(request)
         _, error = attempt(lambda: self.adapter.free(self.made, backup.handle))
-        if error is not None and in_flight and isinstance(error, (*REFUSALS, RuntimeError)):
+        if error is not None and in_flight:
             return
         if error is not None:
             self._raised(error)
@@ -245,8 +245,6 @@ class TierFront:
         clause = "double_drop_is_refused"
         if error is None:
             self._stop(clause, "the call was accepted")
-        elif not isinstance(error, RuntimeError):
-            self.run.refused(clause, "", error)
 
     def _must_be_asked(self, step: Step, request: str, why: str) -> None:
         """A drop with copies in flight may have been refused or not; after any other it is

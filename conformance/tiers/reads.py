@@ -10,12 +10,11 @@ from torch import Tensor
 
 from conformance.cells import Cells
 from conformance.model import Difference, Model
+from conformance.tiers.flights import Flight
 from conformance.timing import Timing, told_late
 
 if TYPE_CHECKING:
     from conformance.simdevice import Pending
-
-_NONE = range(0)
 
 
 @dataclass(slots=True, eq=False)
@@ -28,6 +27,7 @@ class Look:
     layer: int
     cells: Tensor
     must: Tensor
+    load: Flight | None = None
     found: Tensor | None = None
     late: list[Pending] = field(default_factory=list)
 
@@ -44,8 +44,8 @@ class Look:
 
     def too_early(self, model: Model) -> str:
         """What of a load was still under way, in words; "" where nothing was."""
-        if not self.late:
-            return ""
+        if not self.late or self.difference() is None:
+            return ""  # what spans say is a suspicion; the bytes decide
         buffer = model.actual[self.number]
         place = f"{buffer.name}, layer {buffer.first_layer + self.layer}"
         return f"{place}, was read too early: {told_late(self.late[0])} when it was"
@@ -58,10 +58,10 @@ def look(
     step: int,
     *,
     layer: int | None = None,
-    queued: range = _NONE,
+    load: Flight | None = None,
 ) -> list[Look]:
     """Read `cells` in every buffer, in every layer or in one, when the current stream comes to
-    it. The operations `queued` should be over then."""
+    it. What `load` has queued should be over then."""
     looks: list[Look] = []
     for number, image in enumerate(model.expected):
         places, _ = image.places(cells)
@@ -69,11 +69,11 @@ def look(
         if places.numel():
             payload = image.gather(places)
             looks += [
-                Look(step, number, at, places, payload[at])
+                Look(step, number, at, places, payload[at], load)
                 for at in layers
                 if at < len(image.layers)
             ]
-    before = timing.unfinished(queued)
+    before = timing.unfinished(load.queued) if load else []
     for each in looks:
         _take(each, model, timing, before)
     return looks

@@ -1,4 +1,8 @@
-"""What is found when the host goes on, and at the end: late copies, and rows that are wrong."""
+"""What is found when the host goes on, and at the end: late copies, and rows that are wrong.
+
+The bytes of a queued operation are known roughly, and which call it belongs to is a guess. So
+what seems late is a suspicion, told only where bytes are wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from conformance.programs import Which
 from conformance.tiers.flights import Flight
 from conformance.tiers.reads import Look
 from conformance.timing import told_late
-from conformance.troubles import Trouble
+from conformance.troubles import Kind, Trouble
 
 if TYPE_CHECKING:
     from conformance.runner import Run
@@ -21,12 +25,11 @@ def complete(which: Which) -> str:
 
 
 def judge_done(run: Run, flight: Flight, when: str, step: int) -> None:
-    """The host was told that a copy is done: nothing of it may be left on the device, and the
-    rows of a load must be there."""
+    """The host was told that a copy is done: the rows of a load must be there."""
     flight.is_done = True
     if late := _left(run, flight):
-        run.on_trouble(Trouble(step, "clause", f"{late} when {when}", complete(flight.way)))
-    elif flight.way == "load" and not flight.is_stale:
+        flight.late = f"{late} when {when}"
+    if flight.way == "load" and not flight.is_stale:
         _judge_rows(run, flight, when, step)
 
 
@@ -35,7 +38,7 @@ def compare(run: Run, load: Flight, step: int) -> None:
     model, cells = run.model, run.model.cells(load.rows, load.state)
     while (found := model.difference_within(cells)) is not None:
         role, what = model.actual[found.buffer].role, model.describe(found)
-        run.on_trouble(Trouble(step, role, what))
+        _tell(run, load, Trouble(step, role, what))
         model.adopt(found.buffer)
 
 
@@ -47,11 +50,23 @@ def judge_looks(run: Run, looks: Iterable[Look]) -> None:
             run.on_trouble(Trouble(each.step, "clause", early, clause))
         elif (wrong := each.difference()) is not None:
             role, what = run.model.actual[each.number].role, run.model.told(*wrong)
-            run.on_trouble(Trouble(each.step, role, f"the stream read it: {what}"))
+            _tell(run, each.load, Trouble(each.step, role, f"the stream read it: {what}"))
+
+
+def _tell(run: Run, load: Flight | None, trouble: Trouble) -> None:
+    """Wrong bytes of a load: because its backup was called done while it still read them?"""
+    source = load and load.source
+    if source and source.late and trouble.kind in _BYTES:
+        what = f"{source.late}; {trouble.what}"
+        trouble = Trouble(trouble.step, "clause", what, complete("backup"))
+    run.on_trouble(trouble)
+
+
+_BYTES: tuple[Kind, ...] = ("payload", "companion", "state")
 
 
 def _left(run: Run, flight: Flight) -> str:
-    """What a backup has yet to read, or a load to write, in words."""
+    """What a backup seems to have yet to read, or a load to write, in words."""
     late = run.timing.unfinished(flight.queued)
     reads = flight.way == "backup"
     for buffer in run.model.actual if late else ():
@@ -65,8 +80,8 @@ def _left(run: Run, flight: Flight) -> str:
 
 
 def _judge_rows(run: Run, load: Flight, when: str, step: int) -> None:
-    """Rows that are wrong now and right later were not there yet: a host thread brings them,
-    or something that it queues."""
+    """Rows that are wrong now and right later were not there yet: the device brings them, or a
+    host thread, or what that queues."""
     model, cells = run.model, run.model.cells(load.rows, load.state)
     found = model.difference_within(cells)
     if found is None:
@@ -74,7 +89,7 @@ def _judge_rows(run: Run, load: Flight, when: str, step: int) -> None:
     what = model.describe(found)
     run.timing.settle_all()
     if model.difference_within(cells) is None:
-        late = f"{what}, when {when}; it is right once every stream and host task has finished"
-        run.on_trouble(Trouble(step, "clause", late, complete("load")))
+        late = load.late or f"it is right once every stream and host task has finished, when {when}"
+        run.on_trouble(Trouble(step, "clause", f"{late}; {what}", complete("load")))
     else:
         compare(run, load, step)

@@ -15,6 +15,6 @@ FAULT = Fault(
     make=make_dsa,
     kind="dsa",
     tier=partial(make_host_tier, waits=Waits(["layer_waits_for_extras"])),
-    program="schedule=lazy | write r0 at 5..9; back up r0; load r0 at 5..9; use r0",
+    program="schedule=lazy | write r0 at 5..9; back up r0; load r0 at 10..14; use r0",
     device="sim",
 )

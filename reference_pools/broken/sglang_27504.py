@@ -24,6 +24,6 @@ FAULT = Fault(
     make=make_dsa,
     kind="dsa",
     tier=partial(make_host_tier, cls=CallsItDone),
-    program="schedule=lazy | write r0 at 5..9; back up r0; load r0 at 5..9",
+    program="schedule=lazy | write r0 at 5..9; back up r0; load r0 at 10..14",
     device="sim",
 )

@@ -1,4 +1,4 @@
-"""One check of one pool or allocator: draw, run, and raise when a clause is broken."""
+"""One check of a pool, allocator or host tier: draw, run, and raise when a clause is broken."""
 
 from __future__ import annotations
 

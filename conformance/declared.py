@@ -146,8 +146,8 @@ def _probe(
 
 
 def cases_of(config: pytest.Config, clause: Clause) -> list[Any]:
-    """A `Case` for each pool or allocator that `clause` applies to, or a `ClassCase` for each
-    class."""
+    """A `Case` for each pool, allocator or host tier that `clause` applies to, or a `ClassCase`
+    for each class."""
     found = declared(config)
     version = int(config.getini("kv_contract"))
     if clause.subject == "signatures":

@@ -249,9 +249,11 @@ def overlapped(s: Script) -> None:
 def closed(s: Script) -> None:
     """The tier goes away while loads are in flight."""
     episode = TierEpisode.of(s)
-    away = [episode.put_away(1) for _ in range(1 + s.draw(min(2, len(episode.free))))]
+    away = [episode.put_away(1) for _ in range(1 + s.draw(min(4, len(episode.free))))]
     for request in away:
         episode.load(request)
+    if s.draw(2):
+        episode.add(Await("load", away[0]))
     episode.add(CLOSE)
 
 

@@ -113,7 +113,7 @@ class TierFront:
             case Read(request):
                 rows, state = self.run.placed[request], self.run.states[request]
                 check_free(step, self.flights, rows, state, "load")
-                self._look(rows, state)
+                self._look(rows, state, brought=self.loads.get(request))
             case Claim(request, rows):
                 self.run.placed[request], self.run.states[request] = rows, None
             case Drop(request):
@@ -215,7 +215,7 @@ class TierFront:
         images = [i for i in self.run.model.expected if i.places(cells)[0].numel()]
         for layer in range(max(len(image.layers) for image in images)):
             self._must(partial(self.adapter.wait_layer, self.made, load.handle, layer))
-            self._look(load.rows, load.state, layer=layer, load=load)
+            self._look(load.rows, load.state, layer=layer, load=load, brought=load)
         load.is_seen = True
 
     def _drop(self, step: Drop, request: str) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True, eq=False)
 class Look:
     """One read of one layer of a buffer: at step `step`, of `cells`, which must hold `must`,
-    uint8 `[n, width]`. `late` are the operations of a load that it should have come after."""
+    uint8 `[n, width]`. `load` is the one that it should have come after, `late` are operations
+    of that; `brought` is the one that brought the rows."""
 
     step: int
     number: int
@@ -28,6 +29,7 @@ class Look:
     cells: Tensor
     must: Tensor
     load: Flight | None = None
+    brought: Flight | None = None
     found: Tensor | None = None
     late: list[Pending] = field(default_factory=list)
 
@@ -59,6 +61,7 @@ def look(
     *,
     layer: int | None = None,
     load: Flight | None = None,
+    brought: Flight | None = None,
 ) -> list[Look]:
     """Read `cells` in every buffer, in every layer or in one, when the current stream comes to
     it. What `load` has queued should be over then."""
@@ -69,7 +72,7 @@ def look(
         if places.numel():
             payload = image.gather(places)
             looks += [
-                Look(step, number, at, places, payload[at], load)
+                Look(step, number, at, places, payload[at], load, brought)
                 for at in layers
                 if at < len(image.layers)
             ]

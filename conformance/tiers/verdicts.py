@@ -50,15 +50,15 @@ def judge_looks(run: Run, looks: Iterable[Look]) -> None:
             run.on_trouble(Trouble(each.step, "clause", early, clause))
         elif (wrong := each.difference()) is not None:
             role, what = run.model.actual[each.number].role, run.model.told(*wrong)
-            _tell(run, each.load, Trouble(each.step, role, f"the stream read it: {what}"))
+            _tell(run, each.brought, Trouble(each.step, role, f"the stream read it: {what}"))
 
 
 def _tell(run: Run, load: Flight | None, trouble: Trouble) -> None:
-    """Wrong bytes of a load: because its backup was called done while it still read them?"""
-    source = load and load.source
-    if source and source.late and trouble.kind in _BYTES:
-        what = f"{source.late}; {trouble.what}"
-        trouble = Trouble(trouble.step, "clause", what, complete("backup"))
+    """Wrong bytes of a load: because it was called done too early, or its backup was?"""
+    for flight in (load, load and load.source):
+        if flight and flight.late and trouble.kind in _BYTES:
+            what = f"{flight.late}; {trouble.what}"
+            trouble = Trouble(trouble.step, "clause", what, complete(flight.way))
     run.on_trouble(trouble)
 
 

@@ -31,11 +31,11 @@ def make(pool, cls):
     memory = host.HostPool(pool, pages=pool.size // pool.page_size - 1)
     return cls(pool, memory, memory.allocator())
 
-make_forgetful = partial(make, cls=Forgets)
+make_forgetful_tier = partial(make, cls=Forgets)
 """
 POOL = 'Pool("p", make_token, kind="token")'
 TIER = f'HostTier("t", make_host_tier, {POOL}{{}})'
-FORGETS = f'HostTier("t", make_forgetful, {POOL}{{}})'
+FORGETS = f'HostTier("t", make_forgetful_tier, {POOL}{{}})'
 SHORT = "write r0 at 5..9; back up r0; await backup of r0; load r0 at 10..14"
 FILE = "--kv-report=out.json"
 RESTORES = "host_tier_restores_every_row"
@@ -152,7 +152,7 @@ def test_what_a_host_tier_lacks_is_in_its_row(session: Any) -> None:
     [
         'Pool("t", make_token, kind="token")',
         f'Allocator("t", PagedAllocator, {POOL})',
-        f'HostTier("t", make_forgetful, {POOL})',
+        f'HostTier("t", make_forgetful_tier, {POOL})',
     ],
     ids=["pool", "allocator", "host tier"],
 )

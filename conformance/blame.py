@@ -8,13 +8,12 @@ fails, the fault is a plainer one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 from conformance.allocator import Allocator
 from conformance.fewest import Steps, fewest
+from conformance.first import first_trouble
 from conformance.geometry import Geometry
-from conformance.isolation import Announce, carry_out
 from conformance.programs import (
     BEGIN_GROUP,
     CLEAR,
@@ -30,8 +29,7 @@ from conformance.programs import (
     Slide,
     Step,
 )
-from conformance.runner import run
-from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
+from conformance.troubles import Trouble
 
 
 def explain(
@@ -169,16 +167,4 @@ def _freed_one_by_one(steps: Steps) -> Steps:
 def _first_trouble(
     allocator: Allocator, geometry: Geometry, steps: Steps, binds: Callable[[str], bool]
 ) -> Trouble | None:
-    found: list[Trouble] = []
-
-    def on_trouble(trouble: Trouble) -> None:
-        if binds(clause_of(trouble)):
-            found.append(trouble)
-            raise StopProgram
-
-    def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
-        return run(allocator.pool, geometry, Program(steps), on_trouble, allocator, announce)
-
-    with suppress(StopProgram):
-        carry_out(work, on_trouble, isolated=allocator.isolated)
-    return found[0] if found else None
+    return first_trouble(allocator, geometry, Program(steps), lambda t: binds(clause_of(t)))

@@ -9,13 +9,12 @@ plainest clause there is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from conformance.fewest import fewest
+from conformance.first import first_trouble
 from conformance.geometry import Geometry
 from conformance.holdings import Holdings, plain, reload_of
-from conformance.isolation import Announce, carry_out
 from conformance.pool import Pool
 from conformance.programs import (
     OVERWRITE,
@@ -30,9 +29,8 @@ from conformance.programs import (
     Write,
 )
 from conformance.races import race_in
-from conformance.runner import run
 from conformance.step_text import Rows
-from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
+from conformance.troubles import Trouble
 
 _PLAINEST = {
     "raised": "every_verb_works",
@@ -75,17 +73,16 @@ def smallest(
         whole = _alone(program, trouble.step)
         for trip in (*_shorter(pool, whole), whole):
             alone = _program(*trip)
-            for found in _troubles(pool, geometry, alone):
-                if (found.kind, found.clause) == (trouble.kind, trouble.clause):
-                    return Program(alone.steps[: found.step + 1]), found
+            found = first_trouble(pool, geometry, alone)
+            if found and (found.kind, found.clause) == (trouble.kind, trouble.clause):
+                return Program(alone.steps[: found.step + 1]), found
 
     def same(steps: tuple[Step, ...]) -> Trouble | None:
         fewer = Program(steps)
-        for found in _troubles(pool, geometry, fewer):
-            is_last = found.step == len(steps) - 1 and found.kind == trouble.kind
-            if is_last and diagnose(pool, geometry, fewer, found) == clause:
-                return found
-        return None
+        found = first_trouble(pool, geometry, fewer)
+        if found is None or found.step != len(steps) - 1 or found.kind != trouble.kind:
+            return None
+        return found if diagnose(pool, geometry, fewer, found) == clause else None
 
     steps = fewest(program.steps[: trouble.step + 1], lambda steps: same(steps) is not None)
     return Program(steps), same(steps) or trouble
@@ -93,11 +90,7 @@ def smallest(
 
 def with_race(pool: Pool, geometry: Geometry, program: Program, trouble: Trouble) -> Trouble:
     """`trouble`, and which operations of the pool nothing puts in order, where that is why."""
-
-    def first() -> Trouble | None:
-        return next(iter(_troubles(pool, geometry, program)), None)
-
-    race = race_in(first)
+    race = race_in(lambda: first_trouble(pool, geometry, program))
     return replace(trouble, what=f"{trouble.what}; {race}") if race else trouble
 
 
@@ -115,24 +108,8 @@ def _shorter(
 
 def _shows(trouble: Trouble, pool: Pool, geometry: Geometry, program: Program) -> bool:
     """Whether `program` fails as `trouble` does: by an exception, or by a difference."""
-    found = _troubles(pool, geometry, program)
-    return any((t.kind == "raised") == (trouble.kind == "raised") for t in found)
-
-
-def _troubles(pool: Pool, geometry: Geometry, program: Program) -> list[Trouble]:
-    """The first trouble of `program` in a pool of its own, if there is any."""
-    seen: list[Trouble] = []
-
-    def on_trouble(trouble: Trouble) -> None:
-        seen.append(trouble)
-        raise StopProgram
-
-    def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
-        return run(pool, geometry, program, on_trouble, announce=announce)
-
-    with suppress(StopProgram):
-        carry_out(work, on_trouble, isolated=pool.isolated)
-    return seen
+    found = first_trouble(pool, geometry, program)
+    return found is not None and (found.kind == "raised") == (trouble.kind == "raised")
 
 
 def _program(write: Write, offload: Offload, reload: Reload | None) -> Program:

@@ -8,20 +8,18 @@ overlap, if it goes away once somebody waits before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from conformance.fewest import Steps, fewest_of_all
+from conformance.first import first_trouble
 from conformance.geometry import Geometry
 from conformance.host_tier import HostTier
-from conformance.isolation import Announce, carry_out
 from conformance.pool import Pool
 from conformance.programs import CLOSE, Await, BackUp, Claim, Drop, Load, Program, Step, Write
 from conformance.races import race_in
-from conformance.runner import run
 from conformance.step_text import Rows
 from conformance.tiers.plainer import plainer
-from conformance.troubles import OnTrouble, StopProgram, Tally, Trouble
+from conformance.troubles import Trouble
 
 _PLAINEST = {
     "raised": "host_tier_verbs_work",
@@ -52,11 +50,14 @@ def explain_tier(
 
     in_order = not binds("copies_of_one_row_run_in_order")
 
+    def counts(trouble: Trouble) -> bool:
+        return trouble.kind != "clause" or binds(trouble.clause)
+
     def first(geometry: Geometry, steps: Steps) -> Trouble | None:
         page = geometry.page_size
         if in_order and tuple(_waiting(steps, page, BackUp, Load)) != steps:
             return None  # what this tier need not bear shows nothing
-        return _first_trouble(tier, geometry, steps, binds)
+        return first_trouble(tier, geometry, Program(steps), counts)
 
     def clause_of(found: Trouble, geometry: Geometry, steps: Steps) -> str:
         return _clause_of(found, geometry, lambda in_time: first(in_time, steps) is not None)
@@ -150,21 +151,3 @@ def _waiting(steps: Steps, page_size: int, *kinds: type[Step]) -> Iterator[Step]
             in_flight[Await("backup" if isinstance(step, BackUp) else "load", request)] = rows
         elif isinstance(step, Await):
             in_flight.pop(step, None)
-
-
-def _first_trouble(
-    tier: HostTier, geometry: Geometry, steps: Steps, binds: Callable[[str], bool]
-) -> Trouble | None:
-    found: list[Trouble] = []
-
-    def on_trouble(trouble: Trouble) -> None:
-        if trouble.kind != "clause" or binds(trouble.clause):
-            found.append(trouble)
-            raise StopProgram
-
-    def work(on_trouble: OnTrouble, announce: Announce) -> Tally:
-        return run(tier.pool, geometry, Program(steps), on_trouble, tier, announce)
-
-    with suppress(StopProgram):
-        carry_out(work, on_trouble, isolated=tier.isolated)
-    return found[0] if found else None

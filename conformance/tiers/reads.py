@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 @dataclass(slots=True, eq=False)
 class Look:
     """One read of one layer of a buffer: at step `step`, of `cells`, which must hold `must`,
-    uint8 `[n, width]`. `load` is the one that it should have come after, `late` are operations
-    of that; `brought` is the one that brought the rows."""
+    uint8 `[n, width]`. `brought` is the load that brought the rows, `late` are operations that
+    it should have come after."""
 
     step: int
     number: int
     layer: int
     cells: Tensor
     must: Tensor
-    load: Flight | None = None
     brought: Flight | None = None
     found: Tensor | None = None
     late: list[Pending] = field(default_factory=list)
@@ -72,7 +71,7 @@ def look(
         if places.numel():
             payload = image.gather(places)
             looks += [
-                Look(step, number, at, places, payload[at], load, brought)
+                Look(step, number, at, places, payload[at], brought)
                 for at in layers
                 if at < len(image.layers)
             ]

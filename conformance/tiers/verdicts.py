@@ -18,6 +18,8 @@ from conformance.troubles import Kind, Trouble
 if TYPE_CHECKING:
     from conformance.runner import Run
 
+_BYTES: tuple[Kind, ...] = ("payload", "companion", "state")
+
 
 def complete(which: Which) -> str:
     """The clause that a backup, or a load, breaks when it is called done too early."""
@@ -60,9 +62,6 @@ def _tell(run: Run, load: Flight | None, trouble: Trouble) -> None:
             what = f"{flight.late}; {trouble.what}"
             trouble = Trouble(trouble.step, "clause", what, complete(flight.way))
     run.on_trouble(trouble)
-
-
-_BYTES: tuple[Kind, ...] = ("payload", "companion", "state")
 
 
 def _left(run: Run, flight: Flight) -> str:

@@ -6,16 +6,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from conformance.contract import LEVELS, Level
+from conformance.contract import Level
 from conformance.known import Known
 from conformance.pool import Pool
 from conformance.validation import (
-    check_adapter,
-    check_capabilities,
-    check_known,
     check_member,
-    check_name,
-    check_undefined,
+    check_tested,
 )
 
 if TYPE_CHECKING:
@@ -58,21 +54,22 @@ class Allocator:
 
     def __post_init__(self) -> None:
         what = f"Allocator {self.name!r}"
-        check_name("Allocator", self.name)
-        if not callable(self.make):
-            raise TypeError(f"{what}: make must be callable, got {self.make!r}")
+        check_tested(
+            "Allocator",
+            self.name,
+            self.make,
+            lacks=self.lacks,
+            capabilities=ALLOCATOR_CAPABILITIES,
+            undefined=self.undefined,
+            known=self.known,
+            level=self.level,
+            adapter=self.adapter,
+        )
         if not isinstance(self.pool, Pool):
             raise TypeError(f"{what}: pool must be a Pool, got {self.pool!r}")
         check_member(f"{what}: kind", self.kind, ALLOCATOR_KINDS)
         if self.kind == "slots" and not self.pool.has_state:
             raise ValueError(f"{what}: kind 'slots' needs a pool with state")
-        check_capabilities(what, self.lacks, ALLOCATOR_CAPABILITIES)
-        check_undefined(what, self.undefined, "Allocator")
-        check_adapter(what, self.adapter, "AllocatorAdapter")
-        for clause_id, entry in self.known.items():
-            check_known(what, clause_id, entry, "Allocator")
-        if self.level is not None:
-            check_member(f"{what}: level", self.level, LEVELS)
 
     @property
     def offers(self) -> frozenset[str]:

@@ -6,16 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conformance.contract import LEVELS, Level
+from conformance.contract import Level
 from conformance.known import Known
 from conformance.pool import Pool
 from conformance.validation import (
-    check_adapter,
-    check_capabilities,
-    check_known,
-    check_member,
-    check_name,
-    check_undefined,
+    check_tested,
 )
 
 if TYPE_CHECKING:
@@ -55,20 +50,21 @@ class HostTier:
 
     def __post_init__(self) -> None:
         what = f"HostTier {self.name!r}"
-        check_name("HostTier", self.name)
-        if not callable(self.make):
-            raise TypeError(f"{what}: make must be callable, got {self.make!r}")
+        check_tested(
+            "HostTier",
+            self.name,
+            self.make,
+            lacks=self.lacks,
+            capabilities=HOST_TIER_CAPABILITIES,
+            undefined=self.undefined,
+            known=self.known,
+            level=self.level,
+            adapter=self.adapter,
+        )
         if not isinstance(self.pool, Pool):
             raise TypeError(f"{what}: pool must be a Pool, got {self.pool!r}")
-        check_capabilities(what, self.lacks, HOST_TIER_CAPABILITIES)
         if "state" in self.lacks and not self.pool.has_state:
             raise ValueError(f"{what}: lacks 'state', but its pool {self.pool.name!r} has none")
-        check_undefined(what, self.undefined, "HostTier")
-        check_adapter(what, self.adapter, "HostTierAdapter")
-        for clause_id, entry in self.known.items():
-            check_known(what, clause_id, entry, "HostTier")
-        if self.level is not None:
-            check_member(f"{what}: level", self.level, LEVELS)
 
     @property
     def carries_state(self) -> bool:

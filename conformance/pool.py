@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from conformance.contract import LEVELS, Level
 from conformance.known import Known
 from conformance.validation import (
-    check_adapter,
-    check_capabilities,
     check_known,
     check_member,
-    check_name,
     check_size,
-    check_undefined,
+    check_tested,
 )
 
 if TYPE_CHECKING:
@@ -102,9 +99,18 @@ class Pool:
         adapter: Adapter | None = None,
         **constraints: Collection[Any],
     ) -> None:
-        check_name("Pool", name)
-        if not callable(make):
-            raise TypeError(f"Pool {name!r}: make must be callable, got {make!r}")
+        known = dict(known or {})
+        check_tested(
+            "Pool",
+            name,
+            make,
+            lacks=lacks,
+            capabilities=CAPABILITIES,
+            undefined=undefined or {},
+            known=known,
+            level=level,
+            adapter=adapter,
+        )
         check_member(f"Pool {name!r}: kind", kind, KINDS)
         if attention is not None and kind != "hybrid":
             raise ValueError(f"Pool {name!r}: attention is for kind 'hybrid', not {kind!r}")
@@ -112,14 +118,6 @@ class Pool:
         check_member(f"Pool {name!r}: attention", attention, ATTENTION)
         ids = ids or ("page" if attention == "dsa" else "token")
         check_member(f"Pool {name!r}: ids", ids, ("token", "page"))
-        check_capabilities(f"Pool {name!r}", lacks, CAPABILITIES)
-        check_undefined(f"Pool {name!r}", undefined or {}, "Pool")
-        check_adapter(f"Pool {name!r}", adapter, "Adapter")
-        if level is not None:
-            check_member(f"Pool {name!r}: level", level, LEVELS)
-        known = dict(known or {})
-        for clause_id, entry in known.items():
-            check_known(f"Pool {name!r}", clause_id, entry, "Pool")
         for constraint, values in constraints.items():
             check_member(f"Pool {name!r}: constraint", constraint, CONSTRAINTS)
             if isinstance(values, str) or not isinstance(values, Collection) or not values:

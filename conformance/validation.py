@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from conformance.contract import Clause, Subject, did_you_mean, find_clause
+from conformance.contract import LEVELS, Clause, Level, Subject, did_you_mean, find_clause
 from conformance.known import Known
 
 Place = Literal["Pool", "Allocator", "HostTier", "Family"]
@@ -16,6 +16,32 @@ _AN: dict[Place, str] = {
     "HostTier": "a HostTier",
     "Family": "a Family",
 }
+
+
+def check_tested(
+    place: Place,
+    name: str,
+    make: object,
+    *,
+    lacks: Collection[str],
+    capabilities: Collection[str],
+    undefined: Mapping[str, str],
+    known: Mapping[str, Known],
+    level: Level | None,
+    adapter: object,
+) -> None:
+    """What everything that programs are run on declares."""
+    what = f"{place} {name!r}"
+    check_name(place, name)
+    if not callable(make):
+        raise TypeError(f"{what}: make must be callable, got {make!r}")
+    check_capabilities(what, lacks, capabilities)
+    check_undefined(what, undefined, place)
+    check_adapter(what, adapter, "Adapter" if place == "Pool" else f"{place}Adapter")
+    if level is not None:
+        check_member(f"{what}: level", level, LEVELS)
+    for clause_id, entry in known.items():
+        check_known(what, clause_id, entry, place)
 
 
 def check_name(what: str, name: object) -> None:
